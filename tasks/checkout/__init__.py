@@ -1,0 +1,1 @@
+"""What lies on disk: CMake cache, build graph, compile lines; units, objects, provider, test binary."""

@@ -1,0 +1,134 @@
+"""Reads the build graph that CMake's Makefile generator writes: `build.make`, `flags.make`, `link.txt`.
+
+CMake writes one folder `CMakeFiles/<target>.dir` a target and lists them in
+`CMakeFiles/TargetDirectories.txt`. Rule lines are relative to the top build directory. Only the
+folders that a question leads to are parsed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from tasks.checkout.graph import Statement, absolute
+from tasks.checkout.words import split_words
+
+__all__ = ["MakefileGraph"]
+
+# `out: dep` with make's escapes: a backslash before a space, a colon or a hash.
+_RULE = re.compile(r"^((?:[^\s:#=\\]|\\.)(?:[^:\\=]|\\.)*?)\s*:(?!=)[ \t]*(.*)$")
+_VARIABLE = re.compile(r"^([A-Za-z]\w*) =[ \t]*(.*)$", re.M)
+_LINKED = re.compile(r"""\s-o\s+("(?:[^"\\]|\\.)*"|(?:[^\s\\]|\\.)+)|^\S*\bar(?:\s+-?[qrcsTD]+)+\s+("[^"]*"|(?:[^\s\\]|\\.)+)""", re.M)
+_REFERENCE = re.compile(r"^\$\((\w+)\)$")
+
+
+def _unescape(text: str) -> str:
+    """A target or prerequisite as make reads it."""
+    if "\\" not in text and "$" not in text:
+        return text
+    return re.sub(r"\\([ #:%\\])", r"\1", text).replace("$$", "$")
+
+
+class MakefileGraph:
+    """:class:`tasks.checkout.graph.BuildGraph` for `Unix Makefiles`."""
+
+    def __init__(self, build_dir: Path, made_in: Path) -> None:
+        self._build_dir = build_dir
+        self._folders = self._target_folders(made_in)
+        self._linked: dict[str, str] | None = None
+        self._parsed: dict[str, dict[str, Statement]] = {}
+
+    def _target_folders(self, made_in: Path) -> list[str]:
+        listing = self._build_dir / "CMakeFiles" / "TargetDirectories.txt"
+        try:
+            lines = listing.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        except OSError:
+            return []
+        # A copied build directory still lists the folders of the original.
+        return [absolute(self._build_dir, os.path.relpath(line, made_in)) for line in lines if line]
+
+    def _link_index(self) -> dict[str, str]:
+        """Linked output -> target folder, from the `link.txt` files."""
+        if self._linked is None:
+            self._linked = {}
+            for folder in self._folders:
+                try:
+                    text = (Path(folder) / "link.txt").read_text(encoding="utf-8", errors="surrogateescape")
+                except OSError:
+                    continue
+                if match := _LINKED.search(text):
+                    name = split_words(match[1] or match[2])[0]
+                    # link.txt is run in the binary folder of its CMakeLists.txt: two above CMakeFiles/<target>.dir.
+                    self._linked[absolute(Path(folder).parent.parent, name)] = folder
+        return self._linked
+
+    def outputs_named(self, *names: str) -> list[str]:
+        """See :class:`tasks.checkout.graph.BuildGraph`."""
+        found = [output for output in self._link_index() if os.path.basename(output) in names]  # noqa: PTH119
+        return sorted(found, key=lambda output: (output.count("/"), output))
+
+    def statement(self, output: str) -> Statement | None:
+        """See :class:`tasks.checkout.graph.BuildGraph`."""
+        folder = self._folder_of(output)
+        if folder is None:
+            return None
+        if folder not in self._parsed:
+            self._parsed[folder] = self._parse(folder)
+        return self._parsed[folder].get(output)
+
+    def _folder_of(self, output: str) -> str | None:
+        marker = output.find(".dir/")
+        if marker >= 0 and "/CMakeFiles/" in output[:marker]:
+            return output[: marker + len(".dir")]
+        return self._link_index().get(output)
+
+    def _parse(self, folder: str) -> dict[str, Statement]:
+        try:
+            text = (Path(folder) / "build.make").read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            return {}
+        variables = self._variables(Path(folder) / "flags.make")
+        inputs: dict[str, list[str]] = defaultdict(list)
+        recipes: dict[str, list[str]] = {}
+        current = ""
+        for line in text.splitlines():
+            if line.startswith("\t"):
+                # `@` lines only print progress.
+                if current and not line.startswith("\t@"):
+                    recipes.setdefault(current, []).append(line[1:])
+            elif match := _RULE.match(line):
+                current = absolute(self._build_dir, _unescape(match[1]))
+                if match[2]:
+                    inputs[current].append(absolute(self._build_dir, _unescape(match[2])))
+            else:
+                current = ""
+        target = Path(folder).name.removesuffix(".dir")
+        statements = {}
+        for output in inputs:
+            workdir, command = self._command(recipes.get(output, ()), variables)
+            statements[output] = Statement(output, tuple(inputs[output]), command, workdir, target)
+        return statements
+
+    def _variables(self, path: Path) -> dict[str, tuple[str, ...]]:
+        try:
+            text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            return {}
+        return {m[1]: split_words(m[2].replace("$$", "$").replace("\\#", "#")) for m in _VARIABLE.finditer(text)}
+
+    def _command(self, recipe: tuple[str, ...] | list[str],
+                 variables: dict[str, tuple[str, ...]]) -> tuple[str, tuple[str, ...]]:
+        """Working directory and words of the recipe's last line that runs something."""
+        if not recipe:
+            return str(self._build_dir), ()
+        words: list[str] = []
+        # Only the text between the variables is this statement's own; they are split once a target.
+        for word in split_words(recipe[-1].replace("$$", "$")):
+            reference = _REFERENCE.match(word)
+            words.extend(variables.get(reference[1], ()) if reference else (word,))
+        workdir = str(self._build_dir)
+        if len(words) > 3 and words[0] == "cd" and words[2] == "&&":
+            workdir, words = words[1], words[3:]
+        return workdir, tuple(words)

@@ -1,0 +1,140 @@
+"""Receipts: what was proved about one object or one linked file, kept beside the build directory's state.
+
+Each receipt is one JSON file, replaced atomically. A receipt that cannot be read is no receipt.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.evidence.snapshot import Identity, identity_of
+
+__all__ = ["FORMAT", "LinkReceipt", "ReceiptStore", "UnitReceipt", "write_atomically"]
+
+# Raised when what a receipt means changes (a better closure, say): older receipts prove nothing then.
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class UnitReceipt:
+    """One object was compiled under our lock from inputs that did not move meanwhile.
+
+    `inputs` maps absolute paths (source, closure, compilers) to (identity, SHA-256); `recipe` holds
+    what is no file: the compile line's digest and the environment's part. `home` is (device, inode)
+    of the build directory. A `withdrawn` receipt never proves ``fresh`` again, but still ``stale``.
+    """
+
+    unit: str
+    source: str
+    object: str
+    home: tuple[int, int]
+    object_identity: Identity
+    object_digest: str
+    inputs: Mapping[str, tuple[Identity, str]]
+    recipe: Mapping[str, str]
+    built: float
+    withdrawn: bool = False
+
+
+@dataclass(frozen=True)
+class LinkReceipt:
+    """The linker wrote `linked` under our lock after these objects. `objects` maps paths to SHA-256."""
+
+    linked: str
+    home: tuple[int, int]
+    identity: Identity
+    digest: str
+    objects: Mapping[str, str]
+    built: float
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file as a whole: a reader sees the old or the new content, also after a crash."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _file_name(unit: str) -> str:
+    """A file name for a unit's name: readable, and unique where the readable part was cut."""
+    plain = re.sub(r"[^\w.+-]", "_", unit)
+    if plain == unit and len(unit) <= 100:
+        return unit
+    return f"{plain[:100]}-{hashlib.sha256(unit.encode(errors='surrogateescape')).hexdigest()[:12]}"
+
+
+class ReceiptStore:
+    """The receipts of one build directory, in `<build_dir>/.fmha/receipts/`."""
+
+    def __init__(self, build_dir: Path) -> None:
+        self._folder = build_dir / ".fmha" / "receipts"
+        identity = identity_of(build_dir)
+        self.home: tuple[int, int] = (identity.device, identity.inode) if identity else (0, 0)
+
+    def unit(self, name: str) -> UnitReceipt | None:
+        """The unit's receipt of this very build directory, valid or withdrawn."""
+        data = self._load("unit." + _file_name(name))
+        try:
+            if data is None or data["unit"] != name:
+                return None
+            inputs = {path: (Identity(*identity), str(digest)) for path, (identity, digest) in data["inputs"].items()}
+            return UnitReceipt(
+                unit=name, source=data["source"], object=data["object"], home=self.home,
+                object_identity=Identity(*data["object_identity"]), object_digest=data["object_digest"],
+                inputs=inputs, recipe=dict(data["recipe"]), built=float(data["built"]),
+                withdrawn=bool(data["withdrawn"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+    def link(self) -> LinkReceipt | None:
+        """The linked file's receipt of this very build directory."""
+        data = self._load("link")
+        try:
+            if data is None:
+                return None
+            return LinkReceipt(linked=data["linked"], home=self.home, identity=Identity(*data["identity"]),
+                               digest=data["digest"], objects=dict(data["objects"]), built=float(data["built"]))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def save_unit(self, receipt: UnitReceipt) -> None:
+        """Write a unit's receipt in place of any earlier one."""
+        self._save("unit." + _file_name(receipt.unit), dataclasses.asdict(receipt))
+
+    def save_link(self, receipt: LinkReceipt) -> None:
+        """Write the link receipt in place of any earlier one."""
+        self._save("link", dataclasses.asdict(receipt))
+
+    def withdraw(self, name: str) -> None:
+        """Mark the unit's receipt: from now on it can only prove ``stale``."""
+        receipt = self.unit(name)
+        if receipt is not None and not receipt.withdrawn:
+            self.save_unit(dataclasses.replace(receipt, withdrawn=True))
+
+    def _load(self, name: str) -> dict[str, Any] | None:
+        try:
+            data = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8", errors="surrogateescape"))
+        except (OSError, ValueError):
+            return None
+        # A copied build directory has the files, but not the directory's identity.
+        ours = isinstance(data, dict) and data.get("format") == FORMAT and data.get("home") == list(self.home)
+        return data if ours else None
+
+    def _save(self, name: str, data: Mapping[str, Any]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._folder / f"{name}.json", json.dumps({"format": FORMAT, **data}))

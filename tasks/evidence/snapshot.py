@@ -1,0 +1,107 @@
+"""Identities and digests of files at one moment.
+
+An identity is what the kernel says of a file: (device, inode, size, mtime_ns, ctime_ns). The ctime
+cannot be set back by a user, so an identity that did not move means a content that did not move,
+except within the kernel's clock tick of a write: see :func:`settle`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+__all__ = ["Identity", "Observer", "identity_of", "settle"]
+
+# The coarse clock behind ctime ticks every 1 to 10 ms on Linux (CONFIG_HZ), in steps of up to 2 s on old
+# file systems; those few stay covered by the content digests.
+_TICK_NS = 20_000_000
+_SETTLE_LIMIT_S = 2.5
+_BLOCK = 1 << 20
+
+
+class Identity(NamedTuple):
+    """`(device, inode, size in bytes, mtime in ns, ctime in ns)` of a file, links followed."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+def identity_of(path: str | os.PathLike[str]) -> Identity | None:
+    """The file's identity now; None where there is no such file."""
+    try:
+        stat = os.stat(path)  # noqa: PTH116 - hot
+    except OSError:
+        return None
+    return Identity(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+
+
+def _digest(path: str) -> str | None:
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+class Observer:
+    """Files as they are at one moment: each is asked once. Make a new one for a new moment.
+
+    `known` maps paths to an identity and the digest of the content that had it: a file that still
+    has that identity is not read again.
+    """
+
+    def __init__(self, known: Mapping[str, tuple[Identity, str]] | None = None) -> None:
+        self._known = dict(known or {})
+        self._identities: dict[str, Identity | None] = {}
+        self._digests: dict[str, str | None] = {}
+
+    def learn(self, path: str, identity: Identity, digest: str) -> None:
+        """Add what a receipt knows, so that an unmoved file need not be read."""
+        self._known.setdefault(path, (identity, digest))
+
+    def identity(self, path: str) -> Identity | None:
+        """The file's identity; None where it is missing."""
+        if path not in self._identities:
+            self._identities[path] = identity_of(path)
+        return self._identities[path]
+
+    def digest(self, path: str) -> str | None:
+        """SHA-256 of the content as hexadecimal text; None where it is missing or unreadable."""
+        identity = self.identity(path)
+        if identity is None:
+            return None
+        known = self._known.get(path)
+        if known is not None and known[0] == identity:
+            return known[1]
+        if path not in self._digests:
+            self._digests[path] = _digest(path)
+        return self._digests[path]
+
+    def is_digest(self, path: str, identity: Identity, digest: str) -> bool:
+        """Whether the file has this content: by its identity where that did not move, else by reading it."""
+        now = self.identity(path)
+        if now is None:
+            return False
+        return now == identity or (now.size == identity.size and self.digest(path) == digest)
+
+
+def settle(paths: Iterable[str]) -> None:
+    """Wait until no file's ctime lies within a clock tick of now.
+
+    A write within the tick of an earlier look leaves the identity as it was, so a snapshot is only
+    taken of files that have been quiet for a tick. Files from the future (a server's clock) cannot
+    be waited for; the wait is limited to 2.5 s.
+    """
+    deadline = time.monotonic() + _SETTLE_LIMIT_S
+    newest = max((identity.ctime_ns for path in paths if (identity := identity_of(path))), default=0)
+    while 0 <= time.time_ns() - newest < _TICK_NS and time.monotonic() < deadline:
+        time.sleep(_TICK_NS / 1e9)
