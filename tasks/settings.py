@@ -80,7 +80,7 @@ class _Raw:
 def _path(raw: _Raw) -> Path:
     if not isinstance(raw.value, str) or not raw.value.strip():
         raise raw.error("a path", '"/path/to/folder"')
-    return Path(os.path.abspath(raw.base / Path(raw.value).expanduser()))  # noqa: PTH100 - keeps symlinks
+    return Path(os.path.abspath(raw.base / Path(raw.value).expanduser()))
 
 
 def _text(raw: _Raw) -> str:
@@ -205,7 +205,7 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
 def _config_file(project: Path, environ: Mapping[str, str], start_dir: Path) -> Path | None:
     named = environ.get(ENV_PREFIX + "CONFIG")
     if named:
-        return Path(os.path.abspath(start_dir / Path(named).expanduser()))  # noqa: PTH100
+        return Path(os.path.abspath(start_dir / Path(named).expanduser()))
     default = project / "fmha.toml"
     return default if default.exists() else None
 

@@ -109,14 +109,14 @@ def _options(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 def _folders(variable: str, environ: Mapping[str, str], workdir: str) -> list[str]:
     """GCC: an empty element means the current folder."""
     value = environ.get(variable)
-    return [os.path.join(workdir, part or ".") for part in value.split(":")] if value else []  # noqa: PTH118
+    return [os.path.join(workdir, part or ".") for part in value.split(":")] if value else []
 
 
 def _search_path(words: tuple[str, ...], workdir: str, environ: Mapping[str, str]) -> SearchPath:
     found: dict[str, list[str]] = {"include": [], "system": [], "quote": [], "after": [], "forced": [], "define": []}
     for kind, value in _options(words):
         if value:
-            found[kind].append(value if kind == "define" else os.path.join(workdir, value))  # noqa: PTH118
+            found[kind].append(value if kind == "define" else os.path.join(workdir, value))
     # GCC drops a `-I` folder that is a `-isystem` folder too.
     system = found["system"]
     include = [folder for folder in found["include"] if folder not in system]

@@ -48,7 +48,7 @@ class BuildGraph(Protocol):
 
 def absolute(build_dir: Path, path: str) -> str:
     """`path` as the build files mean it: relative to the build directory, without `.` and `..` parts."""
-    return os.path.normpath(os.path.join(build_dir, path))  # noqa: PTH118 - hot, and strings stay strings
+    return os.path.normpath(os.path.join(build_dir, path))
 
 
 def read_graph(build_dir: Path, cache: CMakeCache) -> BuildGraph:

@@ -20,7 +20,9 @@ __all__ = ["MakefileGraph"]
 # `out: dep` with make's escapes: a backslash before a space, a colon or a hash.
 _RULE = re.compile(r"^((?:[^\s:#=\\]|\\.)(?:[^:\\=]|\\.)*?)\s*:(?!=)[ \t]*(.*)$")
 _VARIABLE = re.compile(r"^([A-Za-z]\w*) =[ \t]*(.*)$", re.M)
-_LINKED = re.compile(r"""\s-o\s+("(?:[^"\\]|\\.)*"|(?:[^\s\\]|\\.)+)|^\S*\bar(?:\s+-?[qrcsTD]+)+\s+("[^"]*"|(?:[^\s\\]|\\.)+)""", re.M)
+_LINKED = re.compile(
+    r"""\s-o\s+("(?:[^"\\]|\\.)*"|(?:[^\s\\]|\\.)+)"""
+    r"""|^\S*\bar(?:\s+-?[qrcsTD]+)+\s+("[^"]*"|(?:[^\s\\]|\\.)+)""", re.M)
 _REFERENCE = re.compile(r"^\$\((\w+)\)$")
 
 
@@ -66,7 +68,7 @@ class MakefileGraph:
 
     def outputs_named(self, *names: str) -> list[str]:
         """See :class:`tasks.checkout.graph.BuildGraph`."""
-        found = [output for output in self._link_index() if os.path.basename(output) in names]  # noqa: PTH119
+        found = [output for output in self._link_index() if os.path.basename(output) in names]
         return sorted(found, key=lambda output: (output.count("/"), output))
 
     def statement(self, output: str) -> Statement | None:

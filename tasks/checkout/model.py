@@ -129,7 +129,7 @@ def _source_of(statement: Statement) -> Path | None:
     """The source that a compile statement compiles: the word after `-c`, or the first input named in the command."""
     words = statement.command
     for word in (*words[words.index("-c") + 1:], *words):
-        path = os.path.normpath(os.path.join(statement.workdir, word))  # noqa: PTH118
+        path = os.path.normpath(os.path.join(statement.workdir, word))
         if path in statement.inputs and not word.startswith("-"):
             return Path(path)
     return None

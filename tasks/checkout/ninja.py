@@ -101,7 +101,7 @@ class NinjaGraph:
     def outputs_named(self, *names: str) -> list[str]:
         """See :class:`tasks.checkout.graph.BuildGraph`."""
         found = [output for output in self._statements
-                 if os.path.basename(output) in names and self._is_link(output)]  # noqa: PTH119
+                 if os.path.basename(output) in names and self._is_link(output)]
         return sorted(found, key=lambda output: (output.count("/"), output))
 
     def _is_link(self, output: str) -> bool:

@@ -105,8 +105,8 @@ def macro_headers(macro: str, texts: list[bytes], defines: tuple[str, ...]) -> t
         for match in _DEFINE.finditer(_visible(text)):
             definitions.setdefault(match[1], []).append((match[2] or b"", match[3].strip()))
     for define in defines:
-        name, _, value = define.partition("=")
-        definitions.setdefault(os.fsencode(name), []).append((b"", os.fsencode(value)))
+        defined, _, text_value = define.partition("=")
+        definitions.setdefault(os.fsencode(defined), []).append((b"", os.fsencode(text_value)))
     found: dict[Directive, None] = {}
     understood = True
     waiting, seen = [os.fsencode(macro)], set()

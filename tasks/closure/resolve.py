@@ -88,7 +88,7 @@ class _Names:
     def existing(self, path: str) -> str | None:
         if path not in self._files:
             head, tail = os.path.split(path)
-            self._files[path] = f"{self.folder(head)}/{tail}" if os.path.isfile(path) else None  # noqa: PTH113
+            self._files[path] = f"{self.folder(head)}/{tail}" if os.path.isfile(path) else None
         return self._files[path]
 
 
@@ -139,7 +139,7 @@ class Resolver:
     def _includes(self, path: str, lookup: _Lookup) -> tuple[str, ...]:
         key = (id(lookup), path)
         if key not in self._edges:
-            folder = os.path.dirname(path)  # noqa: PTH120
+            folder = os.path.dirname(path)
             found = [target for directive in self._scan(path).directives if directive.form != "macro"
                      for target in lookup.find(directive, folder) if not self._is_system(target)]
             self._edges[key] = tuple(dict.fromkeys(found))
@@ -151,7 +151,7 @@ class Resolver:
         if not computed:
             return [], ()
         texts = [self._read(path) for path in files]
-        folders = list(dict.fromkeys(os.path.dirname(path) for path in files))  # noqa: PTH120
+        folders = list(dict.fromkeys(os.path.dirname(path) for path in files))
         targets: list[str] = []
         unresolved = []
         for macro in sorted(directive.name for directive in computed):

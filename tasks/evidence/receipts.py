@@ -17,7 +17,7 @@ from typing import Any
 
 from tasks.evidence.snapshot import Identity, identity_of
 
-__all__ = ["FORMAT", "LinkReceipt", "ReceiptStore", "UnitReceipt", "write_atomically"]
+__all__ = ["FORMAT", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "write_atomically"]
 
 # Raised when what a receipt means changes (a better closure, say): older receipts prove nothing then.
 FORMAT = 1
@@ -45,14 +45,28 @@ class UnitReceipt:
 
 
 @dataclass(frozen=True)
+class StepRecord:
+    """One archive or linked file was written under our lock after its `inputs` (paths to SHA-256)."""
+
+    identity: Identity
+    digest: str
+    inputs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class LinkReceipt:
-    """The linker wrote `linked` under our lock after these objects. `objects` maps paths to SHA-256."""
+    """The linker wrote `linked` under our lock after these objects.
+
+    `objects` maps the units' objects to SHA-256; `steps` holds every step between them and `linked`
+    (an archive, a device link, `linked` itself) by its output.
+    """
 
     linked: str
     home: tuple[int, int]
     identity: Identity
     digest: str
     objects: Mapping[str, str]
+    steps: Mapping[str, StepRecord]
     built: float
 
 
@@ -107,9 +121,12 @@ class ReceiptStore:
         try:
             if data is None:
                 return None
+            steps = {output: StepRecord(Identity(*step["identity"]), step["digest"], dict(step["inputs"]))
+                     for output, step in data["steps"].items()}
             return LinkReceipt(linked=data["linked"], home=self.home, identity=Identity(*data["identity"]),
-                               digest=data["digest"], objects=dict(data["objects"]), built=float(data["built"]))
-        except (KeyError, TypeError, ValueError):
+                               digest=data["digest"], objects=dict(data["objects"]), steps=steps,
+                               built=float(data["built"]))
+        except (KeyError, TypeError, ValueError, AttributeError):
             return None
 
     def save_unit(self, receipt: UnitReceipt) -> None:

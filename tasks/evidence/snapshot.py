@@ -35,7 +35,7 @@ class Identity(NamedTuple):
 def identity_of(path: str | os.PathLike[str]) -> Identity | None:
     """The file's identity now; None where there is no such file."""
     try:
-        stat = os.stat(path)  # noqa: PTH116 - hot
+        stat = os.stat(path)
     except OSError:
         return None
     return Identity(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
@@ -44,7 +44,7 @@ def identity_of(path: str | os.PathLike[str]) -> Identity | None:
 def _digest(path: str) -> str | None:
     digest = hashlib.sha256()
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        with open(path, "rb", buffering=0) as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
     except OSError:

@@ -1,0 +1,43 @@
+"""Finds in a build's output what went wrong: the first error that a person would look for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["first_error"]
+
+# gcc and clang: file:line:col: error; nvcc's front end: file(line): error.
+_COMPILER = re.compile(r"^\S.*?(?::\d+(?::\d+)?: (?:fatal )?error:|\(\d+\): (?:catastrophic |internal )?error)")
+# (pattern, what it means and what mends it); the order is that of the search.
+_CAUSES = (
+    (re.compile(r"No space left on device|not enough space on the disk", re.I),
+     "a disk is full: free space where the build writes (build directory, TMPDIR), then run again"),
+    (re.compile(r"Disk quota exceeded", re.I), "the disk quota is used up: free space, then run again"),
+    (re.compile(r"Killed signal terminated program|died due to signal 9|virtual memory exhausted|out of memory"
+                r"|cannot allocate memory|std::bad_alloc", re.I),
+     "the compiler ran out of memory: fewer jobs, such as: doit TASK jobs=1"),
+    (re.compile(r"internal compiler error|died due to signal 11|Segmentation fault", re.I),
+     "the compiler itself crashed: try again, or another host compiler"),
+)
+_OTHER = re.compile(r"undefined reference to|multiple definition of|ld returned \d+ exit status|\*\*\* No rule to make"
+                    r"|ninja: error:|CMake Error|[Ee]rror:|command not found|Permission denied")
+
+
+def first_error(log: Path) -> tuple[str | None, str | None]:
+    """(the first error line, a known cause with its mend) of a build log; None for what was not found."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None, None
+    cause = next((told for pattern, told in _CAUSES for line in lines if pattern.search(line)), None)
+    return _first(lines, (_COMPILER, _OTHER)), cause
+
+
+def _first(lines: Iterable[str], patterns: Iterable[re.Pattern[str]]) -> str | None:
+    for pattern in patterns:
+        for line in lines:
+            if pattern.search(line):
+                return line.strip()[:300]
+    return None

@@ -1,0 +1,138 @@
+"""One build at a time for each build directory, also after a kill -9 of the one who started it.
+
+The lock is a file lock whose descriptor the build inherits: it lives as long as a process of the
+build that has it open. Build scripts close descriptors for their children, so the session id of the
+build is written down too, and living processes of that session count as holders.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tasks.errors import UserError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+__all__ = ["BuildLock", "holder"]
+
+_POLL_S = 0.5
+
+
+def _holder_file(state: Path) -> Path:
+    return state / "lock.json"
+
+
+def _session_members(session: int) -> list[int]:
+    """Living processes of a session, zombies left out."""
+    import psutil
+
+    members = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                members.append(process.pid)
+        except (OSError, psutil.Error):
+            continue
+    return members
+
+
+def holder(state: Path) -> dict[str, object]:
+    """Who wrote the lock last: `pid`, `since` (Unix time), `session` of the build, `boot` of the machine."""
+    try:
+        data = json.loads(_holder_file(state).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _boot() -> str:
+    """Process ids mean nothing after a reboot."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+class BuildLock:
+    """The lock of one build directory's state folder. Reentrant in one process."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._lock: FileLock | None = None
+        self._since = 0.0
+
+    @property
+    def held(self) -> bool:
+        """Whether this process holds the lock."""
+        return self._lock is not None
+
+    def acquire(self, wait: bool) -> None:
+        """Take the lock; :class:`UserError` that names the holder where it is taken and `wait` is false."""
+        if self._lock is not None:
+            return
+        from filelock import FileLock, Timeout
+
+        try:
+            self._state.mkdir(exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{self._state} cannot be made: {error.strerror}.",
+                            "building needs a writable build directory: build_dir=/path") from None
+        lock = FileLock(self._state / "lock")
+        told = False
+        while True:
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                reason = self._who()
+            else:
+                leftover = self._leftover()
+                if not leftover:
+                    break
+                lock.release()
+                reason = "a build whose doit is gone still runs (processes " + ", ".join(map(str, leftover[:5])) + ")"
+            if not wait:
+                raise UserError(f"{self._state.parent} is being built: {reason}.",
+                                "wait for it: doit TASK wait=1")
+            if not told:
+                print(f"waiting: {reason}", flush=True)
+                told = True
+            time.sleep(_POLL_S)
+        self._lock, self._since = lock, time.time()
+        self._write(None)
+
+    def release(self) -> None:
+        """Give the lock back; without effect where it is not held."""
+        if self._lock is not None:
+            self._write(None, ended=True)
+            self._lock.release()
+            self._lock = None
+
+    def descriptor(self) -> int | None:
+        """The descriptor that a child must inherit."""
+        return self._lock._context.lock_file_fd if self._lock is not None else None
+
+    def runs(self, session: int) -> None:
+        """Write down the session of a build that was started under the lock."""
+        self._write(session)
+
+    def _who(self) -> str:
+        data = holder(self._state)
+        since = data.get("since")
+        clock = time.strftime("%H:%M:%S", time.localtime(since)) if isinstance(since, float) else "an unknown time"
+        return f"doit (process {data.get('pid', 'unknown')}) holds it since {clock}"
+
+    def _leftover(self) -> list[int]:
+        data = holder(self._state)
+        session = data.get("session")
+        if not isinstance(session, int) or data.get("ended") or data.get("boot") != _boot():
+            return []
+        return _session_members(session)
+
+    def _write(self, session: int | None, ended: bool = False) -> None:
+        data = {"pid": os.getpid(), "since": self._since, "session": session, "boot": _boot(), "ended": ended}
+        _holder_file(self._state).write_text(json.dumps(data), encoding="utf-8")

@@ -1,0 +1,173 @@
+"""doit's own database, made safe before doit opens it, and doit's configuration.
+
+doit creates and opens its database for every command and prints a traceback for a missing folder, a
+read-only one and a corrupt file; only `dodo.py`, while it is loaded, can prevent that. Nothing here
+raises: what is wrong with the settings is told by the first task that needs them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tasks.errors import UserError
+from tasks.session import Session
+
+__all__ = ["GRAPH_TASKS", "JUDGING_TASKS", "ReceiptsDecide", "configuration"]
+
+JUDGING_TASKS = ("rebuild_fmha", "verify", "test_mea")
+GRAPH_TASKS = ("units", "object", "build")
+_OWN_TASKS = (*JUDGING_TASKS, "status", "why", "audit", "kernels", "flips", "disk", "disk_clean", "demo")
+# doit's subcommands that run no task.
+_COMMANDS = ("list", "info", "help", "forget", "ignore", "reset-dep", "clean", "dumpdb", "tabcompletion", "strace",
+             "auto")
+
+
+class ReceiptsDecide:
+    """doit's file checker, reduced to nothing: receipts alone say whether an object is up to date.
+
+    doit looks at file states after an action has run, so its own record of a header edited meanwhile
+    is wrong; it must neither vouch for a file nor doubt one.
+    """
+
+    class CheckerError(Exception):
+        """Never raised: part of the interface."""
+
+    @staticmethod
+    def exists(path: str) -> bool:
+        """Whether a target is there."""
+        return os.path.exists(path)
+
+    @staticmethod
+    def info(path: str) -> None:
+        """No state is asked for."""
+
+    @staticmethod
+    def check_modified(path: str, state: object, saved: object) -> bool:  # noqa: ARG004
+        """Never: `uptodate` decides."""
+        return False
+
+    @staticmethod
+    def get_state(path: str, saved: object) -> str | None:  # noqa: ARG004
+        """A constant, written once."""
+        return None if saved else "see receipts"
+
+
+def _words(arguments: Sequence[str]) -> list[str]:
+    """Task and command names on the command line: neither options nor `key=value`."""
+    return [word for word in arguments if not word.startswith("-") and "=" not in word]
+
+
+def _runs_tasks(arguments: Sequence[str]) -> bool:
+    words = _words(arguments)
+    return not (words and words[0] in _COMMANDS) and not {"--help", "--version"} & set(arguments)
+
+
+def _will_write(arguments: Sequence[str]) -> bool:
+    """Whether a task was asked for that keeps state (`doit -s verify` only judges)."""
+    single = any(word == "--single" or (word.startswith("-") and not word.startswith("--") and "s" in word)
+                 for word in arguments)
+    wanted = [word for word in _words(arguments) if word.partition(":")[0] in (*GRAPH_TASKS, *JUDGING_TASKS)]
+    return _runs_tasks(arguments) and bool(wanted) and not single
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _set_aside(database: Path, why: str) -> None:
+    kept = database.with_name(f"{database.name}.bad-{time.strftime('%Y%m%d-%H%M%S')}")
+    database.replace(kept)
+    database.with_name(database.name + "-journal").unlink(missing_ok=True)
+    _say(f"doit's database was damaged ({why}): set aside as {kept}; receipts decide, nothing is lost.")
+
+
+def _rows(database: Path) -> dict[str, Any]:
+    """Task data by name.
+
+    Raises :class:`ValueError` for a damaged file and `sqlite3.OperationalError` for a locked one.
+    """
+    import sqlite3
+    from contextlib import closing
+
+    try:
+        with closing(sqlite3.connect(f"file:{_quoted(database)}?mode=ro", uri=True, timeout=30)) as connection:
+            verdict = connection.execute("pragma quick_check(1)").fetchone()[0]
+            if verdict != "ok":
+                raise ValueError(verdict)
+            tables = [name for (name,) in connection.execute("select name from sqlite_master where type='table'")]
+            rows = connection.execute("select task_id, task_data from doit").fetchall() if "doit" in tables else []
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:
+        raise ValueError(str(error)) from None
+    data = {name: json.loads(text) for name, text in rows}
+    if not all(isinstance(value, dict) for value in data.values()):
+        raise ValueError("a task's data is not a map")
+    return data
+
+
+def _quoted(path: Path) -> str:
+    from urllib.parse import quote
+
+    return quote(str(path))
+
+
+def _remove_marks(database: Path, marked: dict[str, Any]) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(database, timeout=30)) as connection, connection:
+        for name, data in marked.items():
+            kept = {key: value for key, value in data.items() if key != "ignore:"}
+            connection.execute("update doit set task_data = ? where task_id = ?", (json.dumps(kept), name))
+            _say(f"`{name}` was marked as ignored (doit ignore): a verdict cannot be ignored, the mark is removed.")
+
+
+def _apply_marks(session: Session, database: Path, arguments: Sequence[str]) -> None:
+    rows = _rows(database)
+    marked = {name: data for name, data in rows.items() if data.get("ignore:")}
+    session.ignored = tuple(sorted(name for name in marked if name.partition(":")[0] in GRAPH_TASKS))
+    own = {name: data for name, data in marked.items() if name in _OWN_TASKS}
+    if own and _runs_tasks(arguments) and os.access(database, os.W_OK):
+        _remove_marks(database, own)
+
+
+def _database(session: Session, arguments: Sequence[str]) -> str:
+    """The path for doit's database, or ``:memory:`` where nothing may be written."""
+    import sqlite3
+
+    try:
+        state = session.state
+        if not session.writable() or session.location.copied_from is not None:
+            return ":memory:"
+        if not state.is_dir():
+            if not _will_write(arguments):
+                return ":memory:"
+            state.mkdir()
+        database = state / "doit.sqlite3"
+        if database.exists():
+            try:
+                _apply_marks(session, database, arguments)
+            except ValueError as error:
+                _set_aside(database, str(error).splitlines()[0])
+    except (UserError, OSError, sqlite3.Error):
+        return ":memory:"
+    return str(database)
+
+
+def configuration(session: Session, reporter: type, arguments: Sequence[str] | None = None) -> dict[str, Any]:
+    """The value for `DOIT_CONFIG`."""
+    return {
+        "default_tasks": ["status"],
+        "backend": "sqlite3",
+        "dep_file": _database(session, sys.argv[1:] if arguments is None else arguments),
+        "check_file_uptodate": ReceiptsDecide,
+        "reporter": reporter,
+        "verbosity": 2,
+    }

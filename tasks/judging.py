@@ -1,0 +1,104 @@
+"""From a fresh look at the checkout to a report: the links, the document, and what is printed.
+
+Every judging task and `status` come through here, so that the same files get the same verdict.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tasks.errors import UserError
+from tasks.evidence.chain import Link, judge_linked, link_of_objects, not_checked
+from tasks.report.document import Report, UnitRow, error_document
+from tasks.session import Session
+
+if TYPE_CHECKING:
+    from tasks.guarded_build import Judged
+    from tasks.survey import Survey
+
+__all__ = ["JUDGED_LINKS", "conclude", "deliver", "examine", "refuse_ignored"]
+
+JUDGED_LINKS = {"rebuild_fmha": 2, "verify": 3, "test_mea": 7, "status": 3}
+
+
+def refuse_ignored(session: Session) -> None:
+    """A task that stands on an ignored one must not be believed."""
+    if session.ignored:
+        names = ", ".join(session.ignored)
+        raise UserError(f"{names} is marked as ignored in doit's database, so nothing above it can be proved.",
+                        f"doit forget {' '.join(session.ignored)}")
+
+
+def _header_link(survey: Survey) -> Link:
+    """Link 1: which units reach the watched headers."""
+    reached = {path for unit in survey.units.values() for path in unit.reaches}
+    evidence = [f"{len(survey.headers)} watched headers, {len(survey.units)} units reach them"]
+    real = {os.path.realpath(path) for path in reached}
+    for header in survey.headers:
+        if header not in reached and os.path.realpath(header) not in real:
+            evidence.append(f"{os.path.basename(header)} is included by no unit of the provider")
+    for unit in survey.units.values():
+        for macro in unit.closure.unresolved:
+            evidence.append(f"{unit.name}: `#include {macro}`: no definition found; what it names does not count")
+    return Link(1, "fresh", tuple(evidence))
+
+
+def examine(session: Session, task: str, started: float, later: Sequence[Link] = ()) -> Report:
+    """Look at everything again and judge it. `later` are the links 4-7 where something is known of them."""
+    survey = session.survey(again=True)
+    judged = session.judged()
+    links = [_header_link(survey), link_of_objects(list(judged.units.values()), session.command("rebuild_fmha")),
+             _provider_link(session, survey, judged)]
+    known = {link.n: link for link in later}
+    links += [known.get(n) or not_checked(n, "not run") for n in range(4, 8)]
+    rows = tuple(UnitRow(judged.units[name], unit.facts.source, unit.facts.object)
+                 for name, unit in survey.units.items())
+    exists = judged.observer.identity(survey.provider) is not None
+    digest = judged.observer.digest(survey.provider) if exists else None
+    return Report(task, JUDGED_LINKS[task], tuple(links), rows, str(survey.location.ort_root),
+                  str(survey.location.build_dir), {"path": survey.provider, "sha256": digest}, started, time.time())
+
+
+def _provider_link(session: Session, survey: Survey, judged: Judged) -> Link:
+    objects = {survey.units[name].facts.object: judgement for name, judgement in judged.units.items()}
+    link = judge_linked(survey.provider, objects, session.store.link(), judged.observer,
+                        session.command("rebuild_fmha"))
+    return link.with_evidence("device code in the provider: not checked yet")
+
+
+def deliver(session: Session, report: Report, as_json: bool) -> None:
+    """Write `report.json`, print the document or the table. Raises :class:`UserError` unless all is fresh."""
+    session.concluded.add(report.task)
+    _keep(session, report)
+    if as_json:
+        print(report.as_json(), flush=True)
+    elif report.task in session.selected or report.verdict != "fresh":
+        from tasks.report.console import chain_lines
+
+        print("\n".join(chain_lines(report)), flush=True)
+
+
+def _keep(session: Session, report: Report) -> None:
+    from tasks.evidence.receipts import write_atomically
+
+    if not session.state.is_dir():
+        return  # `-s verify` where nothing was ever built: a look leaves no trace
+    try:
+        write_atomically(session.state / "report.json", report.as_json() + "\n")
+    except OSError as error:
+        print(f"report.json cannot be written: {error.strerror}", file=sys.stderr)
+
+
+def conclude(session: Session, task: str, as_json: bool) -> None:
+    """For a judging task that doit did not come to, since a task below it failed: judge what is there now."""
+    try:
+        report = examine(session, task, time.time())
+    except (UserError, OSError) as error:
+        if as_json:
+            print(error_document(task, str(error)), flush=True)
+        return
+    deliver(session, report, as_json)

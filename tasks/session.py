@@ -1,0 +1,132 @@
+"""What one run of doit knows: settings, the checkout as it was last looked at, receipts, the lock.
+
+Everything is made when it is first asked for, so that `doit list` and `doit help` cost nothing and
+never fail for something that only a task needs.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from tasks.settings import Settings, load
+
+if TYPE_CHECKING:
+    from tasks.builder.lock import BuildLock
+    from tasks.checkout.locate import Location
+    from tasks.evidence.receipts import ReceiptStore
+    from tasks.guarded_build import BuildResult, Judged
+    from tasks.survey import Survey
+
+__all__ = ["STATE_NAME", "BuildNotes", "Session"]
+
+# The folder in the build directory that holds everything this project keeps about it.
+STATE_NAME = ".fmha"
+
+
+@dataclass
+class BuildNotes:
+    """What the tasks of one run tell each other: forced units with what was done, digests of removed objects."""
+
+    forced: dict[str, str] = field(default_factory=dict)
+    former: dict[str, str] = field(default_factory=dict)
+    result: BuildResult | None = None
+
+
+class Session:
+    """One run of doit: where it was started, with which settings. See the module."""
+
+    def __init__(self, project: Path, start_dir: Path, environ: Mapping[str, str],
+                 command_line: Mapping[str, str]) -> None:
+        self.project = project
+        self.start_dir = start_dir
+        self.environ = dict(environ)
+        self.command_line = dict(command_line)
+        self.notes = BuildNotes()
+        # Judging tasks that were asked for by name, and those that have told their verdict.
+        self.selected: tuple[str, ...] = ()
+        self.concluded: set[str] = set()
+        # With `--json`, stdout belongs to the document.
+        self.as_json = "--json" in sys.argv
+        # Names of graph tasks that are marked as ignored in doit's database: nothing above them is believed.
+        self.ignored: tuple[str, ...] = ()
+        self._survey: Survey | None = None
+        self._judged: Judged | None = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Raises :class:`tasks.errors.UserError`."""
+        return load(self.project, self.environ, self.command_line, self.start_dir)
+
+    @cached_property
+    def location(self) -> Location:
+        """Checkout and build directory. Raises :class:`tasks.errors.UserError`."""
+        from tasks.checkout.locate import locate
+
+        return locate(self.settings.ort_root, self.settings.build_dir, self.settings.start_dir)
+
+    @property
+    def output(self) -> TextIO:
+        """Where lines for people go."""
+        return sys.stderr if self.as_json else sys.stdout
+
+    def say(self, line: str) -> None:
+        """Print one line for people."""
+        print(line, file=self.output, flush=True)
+
+    @property
+    def state(self) -> Path:
+        """The state folder of the build directory; it need not exist."""
+        return self.location.build_dir / STATE_NAME
+
+    @cached_property
+    def lock(self) -> BuildLock:
+        """The build directory's lock, not yet taken."""
+        from tasks.builder.lock import BuildLock
+
+        return BuildLock(self.state)
+
+    @cached_property
+    def store(self) -> ReceiptStore:
+        """The build directory's receipts."""
+        from tasks.evidence.receipts import ReceiptStore
+
+        return ReceiptStore(self.location.build_dir)
+
+    def survey(self, again: bool = False) -> Survey:
+        """The checkout as it was looked at last, or as it is now. Raises :class:`tasks.errors.UserError`."""
+        if again or self._survey is None:
+            from tasks.survey import read_survey
+
+            self._survey = read_survey(self.settings, self.environ, self.location)
+            self._judged = None
+        return self._survey
+
+    def judged(self, again: bool = False) -> Judged:
+        """The receipts' judgement on :meth:`survey`; `again` looks at every file once more."""
+        survey = self.survey(again)
+        if self._judged is None or again:
+            from tasks.guarded_build import judge
+
+            self._judged = judge(survey, self.store)
+        return self._judged
+
+    def forget_judgement(self) -> None:
+        """Something was touched, built or waited for: what was seen before counts no more."""
+        self._survey = self._judged = None
+
+    def command(self, task: str) -> str:
+        """The command that runs `task` with the settings of this run."""
+        words = [f"{key}={value}" for key, value in self.command_line.items() if key not in ("yes", "dry_run", "wait")]
+        return shlex.join(["doit", *task.split(), *words])
+
+    def writable(self) -> bool:
+        """Whether state can be kept: the build directory, and its state folder where there is one."""
+        folder = self.state if self.state.exists() else self.location.build_dir
+        return os.access(folder, os.W_OK | os.X_OK)

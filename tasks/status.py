@@ -1,0 +1,29 @@
+"""`doit status`: where you stand. Reads only; builds nothing, runs nothing, writes nothing."""
+
+from __future__ import annotations
+
+import time
+
+from tasks.errors import UserError
+from tasks.judging import examine
+from tasks.report.console import chain_lines, time_lines
+from tasks.session import Session
+
+__all__ = ["status"]
+
+
+def status(session: Session, json: bool = False) -> None:
+    """`status`: the whole chain, the times that the manual ritual would compare, and the mend."""
+    report = examine(session, "status", time.time())
+    session.concluded.add("status")
+    if json:
+        print(report.as_json(), flush=True)
+    else:
+        survey = session.survey()
+        print(f"checkout  {report.ort_root}\nbuild     {report.build_dir}")
+        print("\n".join(time_lines(survey.headers, ((row.judgement.name, row.object) for row in report.units),
+                                   survey.provider)))
+        print("  (times are hints; the chain below is the proof)")
+        print("\n".join(chain_lines(report)), flush=True)
+    if report.broken is not None:
+        raise UserError(f"{report.verdict}: {report.broken.evidence[0]}", report.broken.remedy)
