@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tasks.errors import UserError
-from tasks.evidence.chain import Link, judge_linked, link_of_objects, not_checked
+from tasks.evidence.chain import Link, judge_linked, link_of_objects
 from tasks.report.document import Report, UnitRow, error_document
 from tasks.session import Session
 
@@ -47,14 +46,13 @@ def _header_link(survey: Survey) -> Link:
     return Link(1, "fresh", tuple(evidence))
 
 
-def examine(session: Session, task: str, started: float, later: Sequence[Link] = ()) -> Report:
-    """Look at everything again and judge it. `later` are the links 4-7 where something is known of them."""
+def examine(session: Session, task: str, started: float) -> Report:
+    """Look at everything again and judge links 1 to 3; 4 to 7 are those of the last run, where they still hold."""
     survey = session.survey(again=True)
     judged = session.judged()
     links = [_header_link(survey), link_of_objects(list(judged.units.values()), session.command("rebuild_fmha")),
              _provider_link(session, survey, judged)]
-    known = {link.n: link for link in later}
-    links += [known.get(n) or not_checked(n, "not run") for n in range(4, 8)]
+    links += session.runs.links(survey.provider, judged.observer, session.command("test_mea"))
     rows = tuple(UnitRow(judged.units[name], unit.facts.source, unit.facts.object)
                  for name, unit in survey.units.items())
     exists = judged.observer.identity(survey.provider) is not None

@@ -48,11 +48,11 @@ def force_unit(session: Session, name: str) -> None:
 
 def guarded_build(session: Session, targets: list[str]) -> BuildResult:
     """Run the user's build with receipts, and tell how it ended. Raises :class:`UserError` where it failed."""
-    from tasks.report.progress import Progress
+    from tasks.report.progress import BuildProgress
 
     _lock(session)
     survey = session.survey(again=True)
-    with Progress(session.output, survey.units) as progress:
+    with BuildProgress(session.output) as progress:
         try:
             result = build(survey, session.store, session.lock, targets, session.environ, session.say,
                            progress.line, tuple(session.notes.forced), session.notes.former)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tasks.builder.lock import BuildLock
     from tasks.checkout.locate import Location
     from tasks.evidence.receipts import ReceiptStore
+    from tasks.evidence.runs import RunStore
     from tasks.guarded_build import BuildResult, Judged
     from tasks.survey import Survey
 
@@ -98,6 +99,13 @@ class Session:
         from tasks.evidence.receipts import ReceiptStore
 
         return ReceiptStore(self.location.build_dir)
+
+    @cached_property
+    def runs(self) -> RunStore:
+        """What the last test run proved."""
+        from tasks.evidence.runs import RunStore
+
+        return RunStore(self.state)
 
     def survey(self, again: bool = False) -> Survey:
         """The checkout as it was looked at last, or as it is now. Raises :class:`tasks.errors.UserError`."""

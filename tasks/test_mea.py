@@ -2,12 +2,114 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tasks.checkout.locate import require_trust
 from tasks.errors import UserError
+from tasks.evidence.chain import Link
+from tasks.judging import deliver, examine, refuse_ignored
+from tasks.rebuild import guarded_build
 from tasks.session import Session
+from tasks.settings import DEFAULT_TEST_FILTER
+
+if TYPE_CHECKING:
+    from tasks.gtest import Outcome, TestRequest
+    from tasks.report.document import Report
+    from tasks.survey import Survey
 
 __all__ = ["test_mea"]
 
 
+def _test_binary(survey: Survey) -> Path:
+    """The test executable: a target of the build directory, or a path of the user's."""
+    test = survey.checkout.test
+    if test is not None:
+        return test.path
+    name = survey.settings.test_binary
+    path = survey.location.build_dir / name
+    if path.is_file():
+        return path
+    others = ", ".join(path.name for path in survey.checkout.executables) or "none at all"
+    raise UserError(f"The build directory has no test executable {name!r}; there are: {others}.",
+                    "configure with the unit tests on, or name another: doit test_mea test_binary=NAME")
+
+
+def _build(session: Session) -> None:
+    """Provider and test target through the build tool: an edited test is as good as an edited header."""
+    survey = session.survey(again=True)
+    test = survey.checkout.test
+    targets = [survey.checkout.provider_target, survey.checkout.provider.target]
+    if test is not None:
+        targets.append(test.target)
+    else:
+        _test_binary(survey)
+    guarded_build(session, list(dict.fromkeys(targets)))
+
+
+def _request(session: Session, survey: Survey) -> TestRequest:
+    from tasks.gtest import TestRequest
+
+    settings, cache = session.settings, survey.location.cache
+    binary = _test_binary(survey)
+    return TestRequest(
+        binary=binary, workdir=survey.location.build_dir,
+        patterns=settings.test_filter or DEFAULT_TEST_FILTER,
+        every_pattern_must_match=settings.test_filter is not None,
+        report_file=session.state / "tests.json", junit_file=session.state / "tests.xml",
+        log_dir=session.state / "logs",
+        provider=None if survey.checkout.provider.static else survey.checkout.provider.path,
+        expected_paths=settings.expected_paths, launcher=settings.test_launcher, env_keep=settings.test_env_keep,
+        test_timeout_s=settings.test_timeout_s, run_timeout_s=settings.run_timeout_s,
+        candidates=tuple(path for path in survey.checkout.executables if path != binary and path.is_file()),
+        require_archs=settings.require_archs,
+        flash_built=cache.truth("onnxruntime_USE_FLASH_ATTENTION", default=True),
+        quick_build=cache.truth("onnxruntime_QUICK_BUILD"))
+
+
+def _run(session: Session, survey: Survey) -> Outcome:
+    from tasks.gtest import run_tests
+    from tasks.report.progress import RunProgress
+
+    with RunProgress(session.output) as progress:
+        return run_tests(_request(session, survey), progress.moment, session.environ)
+
+
+def _with_outcome(report: Report, outcome: Outcome, remedy: str) -> Report:
+    found = {finding.number: Link(finding.number, finding.verdict, finding.evidence, finding.remedy or remedy)
+             for finding in outcome.links}
+    links = tuple(found.get(link.n, link) for link in report.links)
+    return replace(report, links=links, refusal=outcome.refusal, tests=outcome.tests, ended=time.time())
+
+
+def _refuse(session: Session, report: Report, json: bool, cause: UserError) -> UserError:
+    deliver(session, replace(report, refusal="not-fresh"), json)
+    return UserError(f"not-fresh: {cause.cause}", cause.mend)
+
+
 def test_mea(session: Session, json: bool = False) -> None:
     """`test_mea`: links 1 to 7."""
-    raise UserError("not there yet")
+    refuse_ignored(session)
+    started = time.time()
+    require_trust(session.location)
+    try:
+        _build(session)
+    except UserError as error:
+        raise _refuse(session, examine(session, "test_mea", started), json, error) from None
+    report = examine(session, "test_mea", started)
+    broken = report.broken
+    if broken is not None and broken.n < 4:
+        cause = UserError(f"{broken.verdict}: {broken.evidence[0]}", broken.remedy)
+        raise _refuse(session, report, json, cause)
+    survey = session.survey()
+    outcome = _run(session, survey)
+    report = _with_outcome(report, outcome, session.command("test_mea"))
+    session.runs.save(report.links[3:], {survey.provider, str(_test_binary(survey))})
+    deliver(session, report, json)
+    if outcome.refusal is not None:
+        raise UserError(f"{outcome.refusal}: {outcome.message}")
+    session.say(outcome.message)
+    if report.broken is not None:
+        raise UserError(f"{report.verdict}: {report.broken.evidence[0]}", report.broken.remedy)

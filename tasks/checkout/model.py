@@ -23,6 +23,7 @@ __all__ = ["Checkout", "Executable", "LinkStep", "Provider", "Unit", "read_check
 _STEM = "libonnxruntime_providers_cuda"
 # `_plugin` was the file's suffix in early 2026; since then the plugin bears the old name.
 _SHARED = (f"{_STEM}.so", f"{_STEM}_plugin.so")
+_TESTS = ("onnxruntime_provider_test", "onnxruntime_test_all")
 _STATIC = (f"{_STEM}.a", f"{_STEM}_plugin.a")
 
 
@@ -73,13 +74,17 @@ class Executable:
 
 @dataclass(frozen=True)
 class Checkout:
-    """A located checkout with everything that the build graph says of its CUDA provider."""
+    """A located checkout with everything that the build graph says of its CUDA provider.
+
+    `executables` are ONNX Runtime's test executables that this build directory makes.
+    """
 
     location: Location
     units: tuple[Unit, ...]
     provider: Provider
     test: Executable | None
     provider_target: str
+    executables: tuple[Path, ...]
 
     @cached_property
     def compilers(self) -> dict[str, Path]:
@@ -183,6 +188,9 @@ def _find_test(graph: BuildGraph, name: str, build_dir: Path) -> Executable | No
         found = found or [output for output in graph.outputs_named(Path(name).name) if output == wanted]
     else:
         found = graph.outputs_named(name)
+        # Older trees have the operator tests in the one big executable.
+        if not found and name == _TESTS[0]:
+            found = graph.outputs_named(*_TESTS)
     statement = graph.statement(found[0]) if found else None
     return None if statement is None else Executable(Path(found[0]), statement.target)
 
@@ -210,4 +218,6 @@ def read_checkout(location: Location, link_mode: str, test_binary: str) -> Check
     units = tuple(sorted((Unit(name, source, Path(output), statement.target, statement)
                           for name, (source, output, statement) in zip(names, compiles, strict=True)),
                          key=lambda unit: unit.name))
-    return Checkout(location, units, Provider(path, target, static, steps), test, provider_statement.target)
+    executables = tuple(map(Path, graph.outputs_named(*_TESTS)))
+    return Checkout(location, units, Provider(path, target, static, steps), test, provider_statement.target,
+                    executables)

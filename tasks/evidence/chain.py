@@ -69,6 +69,10 @@ class Link:
         """The same link with more evidence lines."""
         return replace(self, evidence=(*self.evidence, *lines))
 
+    def with_remedy(self, command: str) -> Link:
+        """The same link with the command that mends it."""
+        return replace(self, remedy=command)
+
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict of the worst; ``unproven`` where there is none at all."""

@@ -21,24 +21,29 @@ __all__ = ["Device", "code_for", "gpu_trouble", "is_named", "probe", "says_no_gp
 _DRIVER = Path("/proc/driver/nvidia/version")
 _PROBE_TIMEOUT_S = 20.0
 
-# CUDA runtime error numbers (cudaError_t, driver_types.h of CUDA 13) and the names and texts they are printed as.
+# cudaError_t (driver_types.h of CUDA 13) as numbers, and the names and texts that they are printed as.
 _NO_GPU = {"100", "38", "cudaErrorNoDevice", "no CUDA-capable device is detected"}
 _OLD_DRIVER = {"35", "cudaErrorInsufficientDriver", "CUDA driver version is insufficient"}
 _UNUSABLE = {
     "2", "cudaErrorMemoryAllocation", "Failed to allocate memory for requested buffer",
-    "46", "cudaErrorDevicesUnavailable", "209", "cudaErrorNoKernelImageForDevice", "no kernel image is available for execution",
-    "214", "cudaErrorECCUncorrectable", "222", "cudaErrorUnsupportedPtxVersion", "802", "cudaErrorSystemNotReady",
-    "803", "cudaErrorSystemDriverMismatch", "804", "cudaErrorCompatNotSupportedOnDevice",
+    "46", "cudaErrorDevicesUnavailable",
+    "209", "cudaErrorNoKernelImageForDevice", "no kernel image is available for execution",
+    "214", "cudaErrorECCUncorrectable",
+    "222", "cudaErrorUnsupportedPtxVersion",
+    "802", "cudaErrorSystemNotReady",
+    "803", "cudaErrorSystemDriverMismatch",
+    "804", "cudaErrorCompatNotSupportedOnDevice",
 }
 _NO_GPU_REASON = re.compile(
-    r"\bno (?:usable )?(?:CUDA|GPU|NVIDIA)\b|(?:CUDA|GPU)\b.{0,40}\b(?:unavailable|not available|not found|missing)",
-    re.I)
+    r"\bno (?:usable )?(?:CUDA|GPU|NVIDIA)\b"
+    r"|(?:CUDA|GPU)\b.{0,40}\b(?:unavailable|not available|not found|missing)", re.I)
 
 # Device 0 of the CUDA enumeration, as the test process sees it: it obeys CUDA_VISIBLE_DEVICES.
 _PROBE = """
 import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
-device, number, uuid, name = ctypes.c_int(), ctypes.c_int(), (ctypes.c_ubyte * 16)(), ctypes.create_string_buffer(256)
+device, number = ctypes.c_int(), ctypes.c_int()
+uuid, name = (ctypes.c_ubyte * 16)(), ctypes.create_string_buffer(256)
 assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
 cuda.cuDeviceGetName(name, 256, device)
 getattr(cuda, "cuDeviceGetUuid_v2", cuda.cuDeviceGetUuid)(uuid, device)
@@ -86,13 +91,15 @@ def probe(environment: Environment, workdir: Path) -> Device | None:
 
     collector = _Collector(time.monotonic() + _PROBE_TIMEOUT_S, bytearray())
     python = "python3" if environment.launcher else sys.executable
+    words = environment.command((python, "-c", _PROBE))
     try:
-        ended = run_guarded(environment.command((python, "-c", _PROBE)), environment.variables(), workdir, collector)
+        ended = run_guarded(words, environment.variables(), workdir, collector)
     except NotStartedError:
         return None
     if ended.stopped == "interrupted":
         raise KeyboardInterrupt
-    match = re.search(r"^device (\d+) (\d+) (\d+) (GPU-\S+) (.+)$", collector.text.decode(errors="replace"), re.M)
+    text = collector.text.decode("utf-8", errors="replace")
+    match = re.search(r"^device (\d+) (\d+) (\d+) (GPU-\S+) (.+)$", text, re.M)
     if match is None:
         return None
     return Device(match[5].strip(), match[4], int(match[1]), int(match[2]), int(match[3]))

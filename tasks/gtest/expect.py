@@ -34,7 +34,8 @@ class Expectations:
         """``mea``, ``flash``, ``any`` or ``none``; ``any`` where nothing matches."""
         for pattern, path in DEFAULT_PATHS if self.table is None else self.table:
             if matches(pattern, name):
-                return "any" if path == "flash" and self.table is None and not self._flash_runs(name) else path
+                conditional = self.table is None and path == "flash"
+                return "any" if conditional and not self._flash_runs(name) else path
         return "any"
 
     def _flash_runs(self, name: str) -> bool:

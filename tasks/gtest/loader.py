@@ -1,4 +1,4 @@
-"""Which libraries a test process mapped, from the dynamic loader's own log, and whether it was the proved one.
+"""Which libraries a test process mapped, by the dynamic loader's own log: the proved one, or another.
 
 glibc writes the log with `LD_DEBUG=files`. Only `calling init:` proves that a library was mapped: a failed
 dlopen prints `generating link map` too (FACTS.md, section 4).
@@ -70,7 +70,8 @@ class MappedLibraries:
 
 def parse_log(text: str, pid: int | None = None) -> LoaderLog:
     """Read one log; lines of other process ids (forked children) are left out where `pid` is given."""
-    found: dict[str, dict[str, str]] = {name: {} for name in ("init", "program", "mapped", "loaded", "needed")}
+    kinds = ("init", "program", "mapped", "loaded", "needed")
+    found: dict[str, dict[str, str]] = {name: {} for name in kinds}
     for match in _LINE.finditer(text):
         if pid is None or int(match["pid"]) == pid:
             for name, values in found.items():
@@ -83,11 +84,11 @@ def parse_log(text: str, pid: int | None = None) -> LoaderLog:
 
 
 def _is_loaded(name: str, initialised: dict[str, str]) -> bool:
-    return any(os.path.basename(path) == os.path.basename(name) for path in initialised)  # noqa: PTH119
+    return any(os.path.basename(path) == os.path.basename(name) for path in initialised)
 
 
 def read_logs(prefix: Path, binary: Path) -> tuple[LoaderLog, ...]:
-    """The logs `PREFIX.<pid>` of processes that ran `binary`; of all where none says so (a wrapper script)."""
+    """The logs `PREFIX.<pid>` of processes that ran `binary`; all of them where none says so (a wrapper)."""
     logs = []
     for path in sorted(prefix.parent.glob(f"{_glob_escape(prefix.name)}.*")):
         try:
@@ -105,7 +106,8 @@ def _glob_escape(name: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", name)
 
 
-def compare(logs: Sequence[LoaderLog], wanted: Path, identity: FileIdentity | None, workdir: Path) -> MappedLibraries:
+def compare(logs: Sequence[LoaderLog], wanted: Path, identity: FileIdentity | None,
+            workdir: Path) -> MappedLibraries:
     """Find the wanted file among the mapped ones by device and inode, and others that bear its name."""
     stem = wanted.name.partition(".so")[0]
     ours: Path | None = None
@@ -114,10 +116,12 @@ def compare(logs: Sequence[LoaderLog], wanted: Path, identity: FileIdentity | No
         for text in (*log.initialised, log.program):
             path = workdir / text
             found = identity_of(path)
-            if found is not None and identity is not None and found[:2] == identity[:2]:
+            same_file = found is not None and identity is not None and found[:2] == identity[:2]
+            # Replaced since, the path holds another file by now; that is a change of ours, not another library.
+            if same_file or path.resolve() == wanted.resolve():
                 ours = ours or path.resolve()
             elif path.name.startswith(stem) and text != log.program:
                 others[path.resolve()] = None
-    requested = any(os.path.basename(name).startswith(stem) for log in logs for name in log.requested)  # noqa: PTH119
+    requested = any(os.path.basename(name).startswith(stem) for log in logs for name in log.requested)
     missing = tuple(dict.fromkeys(pair for log in logs for pair in log.missing))
     return MappedLibraries(ours, tuple(others), requested, missing, bool(logs))

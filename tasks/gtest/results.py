@@ -60,24 +60,20 @@ def read_report(path: Path) -> tuple[TestResult, ...] | None:
 
 def _tests(data: Any) -> tuple[TestResult, ...]:
     results: dict[str, TestResult] = {}
+    count = 0
     for suite in data["testsuites"]:
         for test in suite["testsuite"]:
             name = f"{_text(suite['name'])}.{_text(test['name'])}"
-            if name == "." or name.startswith("."):
+            if not test["name"]:
                 continue  # gtest files what failed outside of any test under an empty name
+            count += 1
             result = _one(name, test)
             known = results.get(name)
             # A repeated test counts by its worst run.
             results[name] = result if known is None or known.result == "passed" else known
-    for key, count in (("tests", len(results)),
-                       ("failures", sum(result.result == "failed" for result in results.values()))):
-        if isinstance(data.get(key), int) and key == "tests" and data[key] != count and data[key] != _raw(data):
-            raise ReportError(f"says {data[key]} {key} and holds {count}")
+    if isinstance(data.get("tests"), int) and data["tests"] != count:
+        raise ReportError(f"says {data['tests']} tests and holds {count}")
     return tuple(results.values())
-
-
-def _raw(data: Any) -> int:
-    return sum(len(suite["testsuite"]) for suite in data["testsuites"])
 
 
 def _one(name: str, test: Any) -> TestResult:

@@ -32,7 +32,7 @@ def chain_lines(report: Report, limit: int = 6) -> list[str]:
         if len(link.evidence) > limit:
             evidence.append(f"... and {len(link.evidence) - limit} more (--json has all)")
         lines.append(f"  {link.n} {link.name:<16} {word} {evidence[0] if evidence else ''}".rstrip())
-        lines += [f"{'':30}{line}" for line in evidence[1:]]
+        lines += [f"{'':31}{line}" for line in evidence[1:]]
     verdict = _painted(report.verdict, 0)
     broken = report.broken
     if broken is None:

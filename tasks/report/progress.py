@@ -1,7 +1,7 @@
-"""Shows a running build: units done of units expected, and what runs now.
+"""Shows a running build and a running test: what is done of what is expected, and what runs now.
 
-On a terminal one line is redrawn; in a pipe a line is printed for each step that names a watched
-unit or a link, so that a log stays short.
+On a terminal one line is redrawn; in a pipe a line is printed for each step, so that a log can be
+followed.
 """
 
 from __future__ import annotations
@@ -9,58 +9,67 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-__all__ = ["Progress"]
+from tasks.report.live import LiveLine
+
+if TYPE_CHECKING:
+    from tasks.gtest.request import Progress as TestMoment
+
+__all__ = ["BuildProgress", "RunProgress"]
 
 # `[ 42%] Building CUDA object ...` (Makefiles) and `[3/10] Building CUDA object ...` (Ninja).
-_STEP = re.compile(r"^\[\s*(?:(?P<percent>\d+)%|(?P<done>\d+)/(?P<total>\d+))\]\s+(?P<what>.*)$")
-_NOTABLE = re.compile(r"\b(?:Linking|Building|Generating|Built target)\b")
+_STEP = re.compile(r"^\[\s*(?:(?P<percent>\d+)%|(?P<done>\d+)/(?P<total>\d+))\]\s+(?P<what>(?:Build|Link|Generat).*)$")
 
 
-class Progress:
+class BuildProgress:
     """A context manager that is fed the build's lines; None is a tick without a line."""
 
-    def __init__(self, output: TextIO, units: Iterable[str]) -> None:
-        self._output = output
-        self._live = output.isatty() and os.environ.get("TERM") != "dumb"
+    def __init__(self, output: TextIO) -> None:
+        self._line = LiveLine(output)
         self._started = time.monotonic()
         self._step = ""
-        self._units = len(list(units))
-        self._shown = False
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> BuildProgress:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._shown:
-            self._output.write("\r\x1b[K")
-            self._output.flush()
+        self._line.clear()
 
     def line(self, line: str | None) -> None:
         """One line of the build's output, or a tick."""
         match = _STEP.match(line) if line is not None else None
-        if match is not None and _NOTABLE.search(match["what"]):
+        if match is not None:
             self._step = self._told(match)
-            if not self._live:
-                self._output.write(f"   {self._step}\n")
-                self._output.flush()
-        if self._live and self._step:
-            self._draw()
+            if not self._line.live:
+                self._line.say(f"   {self._step}")
+        if self._step:
+            self._line.draw(f"   {self._step}  {time.monotonic() - self._started:.0f} s")
 
     @staticmethod
     def _told(match: re.Match[str]) -> str:
         where = f"{match['percent']}%" if match["percent"] else f"{match['done']}/{match['total']}"
-        words = match["what"].split()
         # Object paths are absolute below CMakeFiles/: the last part names the unit.
-        what = " ".join(os.path.basename(word) if "/" in word else word for word in words)
+        what = " ".join(os.path.basename(word) if "/" in word else word for word in match["what"].split())
         return f"[{where}] {what}"
 
-    def _draw(self) -> None:
-        seconds = time.monotonic() - self._started
-        width = os.get_terminal_size(self._output.fileno()).columns
-        text = f"   {self._step}  {seconds:.0f} s"
-        self._output.write("\r\x1b[K" + text[: max(10, width - 1)])
-        self._output.flush()
-        self._shown = True
+
+class RunProgress:
+    """A context manager that is fed a test run's moments."""
+
+    def __init__(self, output: TextIO) -> None:
+        self._line = LiveLine(output)
+
+    def __enter__(self) -> RunProgress:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._line.clear()
+
+    def moment(self, moment: TestMoment) -> None:
+        """A test has begun or ended."""
+        if moment.ended is not None and (not self._line.live or moment.result not in ("passed", "skipped")):
+            self._line.say(f"   [{moment.done}/{moment.total}] {moment.result}: {moment.ended}")
+        if moment.running is not None:
+            failed = f", {moment.failed} failed" if moment.failed else ""
+            self._line.draw(f"   [{moment.done}/{moment.total}{failed}] {moment.elapsed_s:.0f} s  {moment.running}")

@@ -1,0 +1,21 @@
+// Memory efficient attention for compute capability 8.0 and newer.
+
+#include "core/providers/cuda/cuda_common.h"
+
+#if USE_MEMORY_EFFICIENT_ATTENTION
+
+#include "contrib_ops/cuda/bert/cutlass_fmha/fmha_launch_template.h"
+
+namespace onnxruntime {
+namespace contrib {
+namespace cuda {
+
+Status run_memory_efficient_attention_sm80(const MemoryEfficientAttentionParams& params) {
+  return DispatchElement<cutlass::arch::Sm80, 16>(params);
+}
+
+}  // namespace cuda
+}  // namespace contrib
+}  // namespace onnxruntime
+
+#endif
