@@ -70,13 +70,13 @@ def _provider_link(session: Session, survey: Survey, judged: Judged) -> Link:
 
 def deliver(session: Session, report: Report, as_json: bool) -> None:
     """Write `report.json`, print the document or the table. Raises :class:`UserError` unless all is fresh."""
-    session.concluded.add(report.task)
     _keep(session, report)
     if as_json:
-        print(report.as_json(), flush=True)
+        session.document(report.task, report.as_json())
     elif report.task in session.selected or report.verdict != "fresh":
         from tasks.report.console import chain_lines
 
+        session.concluded.add(report.task)
         print("\n".join(chain_lines(report)), flush=True)
 
 
@@ -97,6 +97,6 @@ def conclude(session: Session, task: str, as_json: bool) -> None:
         report = examine(session, task, time.time())
     except (UserError, OSError) as error:
         if as_json:
-            print(error_document(task, str(error)), flush=True)
+            session.document(task, error_document(task, str(error)))
         return
     deliver(session, report, as_json)

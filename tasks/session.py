@@ -81,6 +81,19 @@ class Session:
         """Print one line for people."""
         print(line, file=self.output, flush=True)
 
+    def document(self, task: str, text: str) -> None:
+        """Print the one JSON document of `task` on stdout."""
+        if task not in self.concluded:
+            self.concluded.add(task)
+            print(text, flush=True)
+
+    def document_error(self, task: str, message: str) -> None:
+        """With `--json`: the document that says why there is no other, where `task` was asked for."""
+        if self.as_json and task in self.selected:
+            from tasks.report.document import error_document
+
+            self.document(task, error_document(task, message))
+
     @property
     def state(self) -> Path:
         """The state folder of the build directory; it need not exist."""

@@ -46,11 +46,11 @@ def begin(project: Path, start_dir: Path, environ: Mapping[str, str]) -> Session
 def doit_config(session: Session) -> dict[str, Any]:
     """`DOIT_CONFIG`: database, checker and reporter."""
     def selected(names: Sequence[str]) -> None:
-        session.selected = tuple(name for name in names if name in JUDGING_TASKS)
+        session.selected = tuple(names)
 
     def ended() -> None:
         for name in session.selected:
-            if name not in session.concluded:
+            if name in JUDGING_TASKS and name not in session.concluded:
                 from tasks.judging import conclude
 
                 conclude(session, name, session.as_json)
@@ -63,4 +63,5 @@ def action(module: str, name: str) -> Callable[..., None]:
     def run(*args: Any, **kwargs: Any) -> None:
         getattr(importlib.import_module(f"tasks.{module}"), name)(*args, **kwargs)
 
+    run.__name__ = name
     return run

@@ -15,9 +15,8 @@ __all__ = ["status"]
 def status(session: Session, json: bool = False) -> None:
     """`status`: the whole chain, the times that the manual ritual would compare, and the mend."""
     report = examine(session, "status", time.time())
-    session.concluded.add("status")
     if json:
-        print(report.as_json(), flush=True)
+        session.document("status", report.as_json())
     else:
         survey = session.survey()
         print(f"checkout  {report.ort_root}\nbuild     {report.build_dir}")

@@ -42,6 +42,7 @@ def _guarded(session: Session, action: Action) -> Action:
             _refuse_parallel()
             return action(session, *args, **kwargs)
         except UserError as error:
+            session.document_error(action.__name__, str(error))
             return TaskFailed(str(error))
         except KeyboardInterrupt:
             return TaskFailed("interrupted; nothing half-built is believed: the next run compiles it again")

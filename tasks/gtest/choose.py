@@ -80,7 +80,7 @@ def _unmatched(selection: Selection, listed: Sequence[str]) -> NoChoiceError:
     cause = "; ".join(f"`{pattern}` {why}" for pattern, why in selection.unmatched[:3])
     if len(selection.unmatched) > 3:
         cause += f"; and {len(selection.unmatched) - 3} more patterns"
-    cause = cause or "Every test that matches is disabled or excluded"
+    cause = cause or "The filter names no test"
     pattern = selection.unmatched[0][0] if selection.unmatched else "*"
     near = " or ".join(f"'{name}'" for name in nearest(pattern, listed))
     return NoChoiceError("no-tests-matched", f"{cause}. Patterns match the whole Suite.Test.",

@@ -76,7 +76,7 @@ class RunFacts:
         if reported is not None:
             reason = reported.skip_reason or (trace.skip_reason if trace else "")
             return Verified(name, reported.result, path, expected, reported.seconds, reported.failures, reason)
-        if trace is None:
+        if trace is None or self.report is not None:
             return Verified(name, "missing", path, expected, 0.0, (), "")
         return Verified(name, trace.result or "unfinished", path, expected, 0.0, (), trace.skip_reason)
 

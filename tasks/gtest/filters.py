@@ -34,7 +34,7 @@ class Filter:
 
     def __str__(self) -> str:
         """The value of `--gtest_filter`."""
-        text = ":".join(self.positives)
+        text = ":".join(self.positives) or ":"
         return f"{text}-{':'.join(self.negatives)}" if self.negatives else text
 
 
@@ -60,14 +60,19 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def parse_filter(words: Iterable[str]) -> Filter:
-    """One filter from a list of gtest filters: positives and negatives of all of them, in order."""
+    """One filter from a list of gtest filters: positives and negatives of all of them, in order.
+
+    As in gtest, a list that only excludes selects all the rest, and an empty one selects nothing.
+    """
     positives: dict[str, None] = {}
     negatives: dict[str, None] = {}
+    only_excludes = False
     for word in words:
-        selecting, _, excluding = word.strip().partition("-")
+        selecting, dash, excluding = word.strip().partition("-")
+        only_excludes |= bool(dash) and not selecting
         positives.update(dict.fromkeys(filter(None, selecting.split(":"))))
         negatives.update(dict.fromkeys(filter(None, excluding.split(":"))))
-    return Filter(tuple(positives) or ("*",), tuple(negatives))
+    return Filter(tuple(positives) or (("*",) if only_excludes else ()), tuple(negatives))
 
 
 def is_disabled(name: str) -> bool:

@@ -11,6 +11,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -117,14 +118,19 @@ def _end_tree(process: Any, mark: str) -> tuple[int, ...]:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A second Ctrl-C must not leave half a tree behind; it is dropped."""
-    masked = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, masked)
+    """A second Ctrl-C must not leave half a tree behind; it is dropped.
+
+    A signal mask would not do: it is one thread's, and the kernel may choose another.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread is ever interrupted
+        return
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        with contextlib.suppress(KeyboardInterrupt):
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _pump(process: Any, stream: IO[bytes], watcher: Watcher) -> str | None:

@@ -40,8 +40,9 @@ def _library_not_loaded(run: RunFacts) -> _Answer:
     mapped = run.mapped
     if mapped.ours is not None or mapped.others:
         return None
-    had_its_chance = run.ended.stopped is None and run.ended.status in (0, 1)
-    if not had_its_chance and not mapped.requested and not any(trace.result for trace in run.output.tests.values()):
+    had_its_chance = (run.ended.stopped is None and run.ended.status in (0, 1) and run.output.running is None) or any(
+        test.result in ("passed", "failed", "skipped") and test.expected != "none" for test in run.tests)
+    if not had_its_chance and not mapped.requested:
         return None  # it died, or was stopped, before any test could open it
     if not mapped.observed:
         return (f"The dynamic loader wrote no log, so it is not known whether {run.wanted} was mapped.",

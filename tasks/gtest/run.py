@@ -20,7 +20,7 @@ from tasks.gtest.facts import RunFacts
 from tasks.gtest.filters import Filter, Selection, parse_filter
 from tasks.gtest.links import judge_links, unjudged_links
 from tasks.gtest.loader import compare, identity_of, read_logs
-from tasks.gtest.process import Ended, NotStartedError, run_guarded
+from tasks.gtest.process import NotStartedError, run_guarded
 from tasks.gtest.record import as_json, write_junit
 from tasks.gtest.refusals import find_problems
 from tasks.gtest.request import Outcome, Progress, ProgressCallback, TestRequest

@@ -42,6 +42,9 @@ function(miniort_provider_settings target)
     CUDA_VISIBILITY_PRESET hidden
     CUDA_SEPARABLE_COMPILATION ${MINIORT_RDC}
     CUDA_RUNTIME_LIBRARY Static)
+  if(MINIORT_HOST_ONLY)
+    target_compile_options(${target} PRIVATE -O0)  # built by the thousand, run once
+  endif()
   if(MINIORT_PLUGIN_PROVIDER)
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include \"${cuda}/plugin/cuda_plugin_adapter.h\">")

@@ -1,7 +1,5 @@
-// The few functions that the kernels take from a maths library.
+// The few functions that the kernels take from a maths library; as built-ins, to spare the units <math.h>.
 #pragma once
-
-#include <math.h>
 
 #include "cutlass/cutlass.h"
 
@@ -13,9 +11,9 @@ CUTLASS_HOST_DEVICE float fast_max(float a, float b) { return a > b ? a : b; }
 
 CUTLASS_HOST_DEVICE int fast_min(int a, int b) { return a < b ? a : b; }
 
-CUTLASS_HOST_DEVICE float fast_exp(float x) { return expf(x); }
+CUTLASS_HOST_DEVICE float fast_exp(float x) { return __builtin_expf(x); }
 
-CUTLASS_HOST_DEVICE float fast_sqrt(float x) { return sqrtf(x); }
+CUTLASS_HOST_DEVICE float fast_sqrt(float x) { return __builtin_sqrtf(x); }
 
 constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 

@@ -1,0 +1,55 @@
+"""PTX text without what varies or does not matter: its kernels, functions and the rest. Compares nothing.
+
+Syntax: NVIDIA, "PTX ISA" 9.0, chapters 4, 5 and 11 (directives `.file`, `.loc`, `.section`, `.entry`,
+`.func`), one statement a line as nvcc writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tasks.binary.names import stable_bytes
+
+__all__ = ["PtxFunction", "read_ptx"]
+
+# With -lineinfo `.file` holds the source's mtime and `.loc` the lines that a comment moves.
+_DROPPED = re.compile(rb"\s*(?:\.file\b|\.loc\b|//|\$L__(?:tmp|func_begin|func_end)\d+:|$)")
+_HEAD = re.compile(rb"(?:\.(?:visible|extern|weak|common)\s+)*\.(entry|func)\b(?:\s*\([^)]*\))?\s*([\w$.%]+)")
+# Numbered through the file: a new kernel shifts those of the kernels after it.
+_NUMBERED = re.compile(rb"(?<=\$L__BB)\d+(?=_)|(?<=__local_depot)\d+")
+
+
+@dataclass(frozen=True)
+class PtxFunction:
+    """A kernel (`entry`) or device function by its mangled name, with its normalised text."""
+
+    name: str
+    entry: bool
+    text: bytes
+
+
+def read_ptx(payload: bytes) -> tuple[list[PtxFunction], bytes]:
+    """(functions with a body, all other text), without comments, line information and debug sections."""
+    functions: list[PtxFunction] = []
+    rest: list[bytes] = []
+    block: list[bytes] = []  # lines since the last statement at the top level ended
+    depth = 0
+    for raw in stable_bytes(payload.rstrip(b"\0")).split(b"\n"):
+        if _DROPPED.match(raw):
+            continue
+        block.append(_NUMBERED.sub(b"", raw.rstrip()))
+        depth += raw.count(b"{") - raw.count(b"}")
+        if depth > 0 or not raw.rstrip().endswith((b"}", b";")):
+            continue
+        depth = 0
+        text = b"\n".join(block)
+        head = _HEAD.search(text) if b"{" in text and not block[0].startswith(b".section") else None
+        if head:
+            rest.append(text[:head.start()])
+            functions.append(PtxFunction(head[2].decode("ascii", "backslashreplace"), head[1] == b"entry",
+                                         text[head.start():]))
+        elif not block[0].lstrip().startswith(b".section"):
+            rest.append(text)
+        block = []
+    return functions, b"\n".join([*rest, *block])
