@@ -17,7 +17,7 @@ from tasks.errors import UserError
 from tasks.evidence.chain import UnitJudgement, judge_linked, judge_unit
 from tasks.evidence.linking import prove_steps
 from tasks.evidence.receipts import LinkReceipt, ReceiptStore, UnitReceipt
-from tasks.evidence.snapshot import Identity, Observer, identity_of, settle
+from tasks.evidence.snapshot import Observer, clock_ns, identity_of, settle
 from tasks.survey import Survey, WatchedUnit, read_survey
 
 __all__ = ["BuildResult", "Judged", "build", "force", "judge", "observer_for", "state_folder"]
@@ -120,6 +120,8 @@ class _Moment:
     def __init__(self, survey: Survey, store: ReceiptStore) -> None:
         self.survey = survey
         settle(survey.inputs)
+        # Now, by the clock of the file system that the objects will be written to.
+        self.clock_ns = clock_ns(state_folder(survey.location.build_dir))
         receipts = {name: store.unit(name) for name in survey.units}
         self.old_link = store.link()
         known = observer_for(receipts.values(), self.old_link)
@@ -149,6 +151,10 @@ def _write_receipts(before: _Moment, after: Survey, store: ReceiptStore, former:
         now = identity_of(unit.facts.object)
         if now is None or now == before.outputs[unit.facts.object]:
             continue
+        if now.mtime_ns < before.clock_ns:
+            # No compiler wrote this: it was put there with an older time.
+            result.restored.append(name)
+            continue
         if name not in result.recompiled:
             result.recompiled.append(name)
         # From here on an older receipt describes another object.
@@ -168,12 +174,11 @@ def _write_receipts(before: _Moment, after: Survey, store: ReceiptStore, former:
                                     unit.facts.recipe, time.time()))
 
 
-def _write_link(before: Mapping[str, Identity | None], old: LinkReceipt | None, survey: Survey,
-                store: ReceiptStore) -> list[str]:
+def _write_link(before: _Moment, survey: Survey, store: ReceiptStore) -> list[str]:
     """The link receipt, where every step is proved; else the outputs of the steps that are not."""
     receipts = [store.unit(name) for name in survey.units]
-    now = observer_for(receipts, old)
-    records, unproved = prove_steps(survey.steps, before, old, now)
+    now = observer_for(receipts, before.old_link)
+    records, unproved = prove_steps(survey.steps, before.outputs, before.clock_ns, before.old_link, now)
     if unproved:
         return unproved
     top = records[survey.provider]
@@ -270,7 +275,7 @@ class _Build:
 
     def _link(self, before: _Moment, after: Survey) -> None:
         """The link receipt; where the build tool saw no need to link, it is made to."""
-        unproved = _write_link(before.outputs, before.old_link, after, self._store)
+        unproved = _write_link(before, after, self._store)
         if not unproved or any(not Path(path).exists() for path in unproved):
             return
         names = ", ".join(Path(path).name for path in unproved)
@@ -282,7 +287,7 @@ class _Build:
         finally:
             aside.restore()
         if self.result.status == 0:
-            _write_link(before.outputs, before.old_link, after, self._store)
+            _write_link(before, after, self._store)
 
 
 def build(survey: Survey, store: ReceiptStore, lock: BuildLock, targets: Sequence[str], environ: Mapping[str, str],

@@ -107,8 +107,8 @@ def _explain(result: BuildResult) -> str | None:
         error = first_error(result.log)[0] if result.log else None
         return told + (f"\n  {error}" if error else "")
     if result.restored:
-        return (f"{', '.join(result.restored)}: a compiler launcher restored an old object instead of compiling"
-                " (nvcc never writes the same bytes twice).")
+        return (f"{', '.join(result.restored)}: the build did not compile, but put an old object there"
+                " (a compiler launcher's cache, or a script).")
     if result.moved:
         name, paths = next(iter(result.moved.items()))
         return f"{Path(paths[0]).name} was edited while {name} was being compiled; what the object holds is unknown."

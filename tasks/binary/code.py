@@ -60,7 +60,8 @@ def _function(function: Function) -> str:
                    *attached])
 
 
-def _uncovered(size: int, content: bytes, references: Iterable[Reference], covered: list[tuple[int, int]]) -> list[object]:
+def _uncovered(size: int, content: bytes, references: Iterable[Reference],
+               covered: list[tuple[int, int]]) -> list[object]:
     """A section without the variables that are compared by name: all of it where there are none."""
     if not covered:
         return [size, stable_bytes(content), _named(references)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from tasks.binary.devicelink import LinkedCode
+from tasks.binary.devicelink import LinkedCode, LinkFinding, judge_links
 from tasks.binary.fatbin import Container
 from tasks.binary.fingerprint import Fingerprint, container_digest
 from tasks.binary.image import RELOCATABLE_CODE, DeviceImage
@@ -109,23 +109,25 @@ def contains(provider: DeviceImage, objects: Mapping[str, DeviceImage]) -> dict[
         linked_source = stack.enter_context(provider.open())
         linked = _Linked(provider, linked_source)
         code = LinkedCode(provider, linked_source)
+        links: dict[str, LinkFinding] = {}
         found: dict[str, list[tuple[_Run, list[int]]]] = {}
         rivals: dict[tuple[int, ...], int] = defaultdict(int)
         for name, image in objects.items():
             with image.open() as source:
                 found[name] = [(run, linked.places(run, source)) for run in _runs(image)]
+                relocatable = [c for c in image.containers if c.section == RELOCATABLE_CODE]
+                if relocatable and all(places for _, places in found[name]):
+                    links[name] = code.examine(source, relocatable)
             # Identical runs have the same places; a static library may hold one object twice.
             for places, group in groupby(sorted(found[name], key=lambda item: item[1]), key=lambda item: item[1]):
                 rivals[tuple(places)] += len(list(group))
-        for name, image in objects.items():
-            judged = [_judge_run(run, places, rivals[tuple(places)], linked, provider.path.name)
-                      for run, places in found[name]]
-            relocatable = [c for c in image.containers if c.section == RELOCATABLE_CODE]
-            if relocatable and all(part.status == "contained" for part in judged):
-                with image.open() as source:
-                    status, evidence = code.made_from(source, relocatable)
-                judged.append(Containment(status, evidence))
-            result[name] = _worst(judged)
+    linked_code = judge_links(links, provider.path.name)
+    for name in objects:
+        judged = [_judge_run(run, places, rivals[tuple(places)], linked, provider.path.name)
+                  for run, places in found[name]]
+        if name in linked_code:
+            judged.append(Containment(*linked_code[name]))
+        result[name] = _worst(judged)
     return result
 
 

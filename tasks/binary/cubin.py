@@ -18,11 +18,12 @@ __all__ = ["Cubin", "Datum", "Function", "Reference", "read_cubin"]
 
 _FUNCTION, _SECTION_SYMBOL = 2, 3  # symbol types STT_*
 _OBJECTS = (1, 13)  # STT_OBJECT; STT_CUDA_OBJECT in relocatable cubins
+_WEAK = 2  # STB_WEAK
 _ENTRY = 0x10  # st_other STO_CUDA_ENTRY
 _SIZED = 4  # record format EIFMT_SVAL
-_PARAM_CBANK, _EXTERNS, _FRAME_SIZE, _REGCOUNT = 0x0A, 0x0F, 0x11, 0x2F
+_PARAM_CBANK, _EXTERNS, _FRAME_SIZE, _MIN_STACK_SIZE, _REGCOUNT = 0x0A, 0x0F, 0x11, 0x12, 0x2F
 _MACHINE = 190  # EM_CUDA
-# Debug information, tables of indices, and Mercury (the same code once more, in the form newer chips are finalised from).
+# Debug information, tables of indices, and Mercury (the same code again, in the form newer chips are finalised from).
 _NO_CODE = (".debug_", ".nv_debug", ".note.", ".symtab", ".strtab", ".shstrtab", ".nv.callgraph", ".nv.prototype",
             ".nv.merc", ".nv.capmerc", ".nv.info", ".nv.rel.action", ".rel.", ".rela.", ".text.")
 _INITIALISED = (".nv.constant3", ".nv.global.init")  # __constant__ and __device__ variables, string literals
@@ -43,12 +44,14 @@ class Reference:
 class Function:
     """A kernel (`entry`) or a device function. Sizes in bytes; `shared` is None until the device link decides it.
 
+    `weak`: a template's instance or an inline function, which other objects may hold as well.
     `attached` are the sections that belong to it alone (parameters, shared and local memory): name,
     size, content. `info` are its `.nv.info` records without symbol indices.
     """
 
     name: str
     entry: bool
+    weak: bool
     code: bytes
     references: tuple[Reference, ...]
     registers: int | None
@@ -60,11 +63,12 @@ class Function:
 
 @dataclass(frozen=True)
 class Datum:
-    """A variable or constant with an initial content: its section, offset there, bytes, and the references in them."""
+    """A variable, constant or string literal: its section, offset there, bytes, and the references in them."""
 
     name: str
     section: str
     offset: int
+    weak: bool
     content: bytes
     references: tuple[Reference, ...]
 
@@ -100,17 +104,19 @@ def _records(elf: Elf, section: Section) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def _resources(elf: Elf, symbols: list[Symbol]) -> tuple[dict[str, int], dict[str, int]]:
-    """Registers and stack frame (bytes) by function."""
+    """Registers and stack (bytes, with that of the functions it calls where that is known) by function."""
     registers: dict[str, int] = {}
+    frame: dict[str, int] = {}
     stack: dict[str, int] = {}
+    tables = {_REGCOUNT: registers, _FRAME_SIZE: frame, _MIN_STACK_SIZE: stack}
     for section in elf.named(".nv.info"):
         for attribute, _, data in _records(elf, section):
-            if attribute in (_REGCOUNT, _FRAME_SIZE) and len(data) == 8:
+            if attribute in tables and len(data) == 8:
                 index, value = struct.unpack("<II", data)
                 if index >= len(symbols):
                     raise elf.source.bad(".nv.info names no symbol", section.offset)
-                (registers if attribute == _REGCOUNT else stack)[symbols[index].name] = value
-    return registers, stack
+                tables[attribute][symbols[index].name] = value
+    return registers, {**frame, **stack}
 
 
 def _own_info(elf: Elf, section: Section) -> bytes:
@@ -133,7 +139,7 @@ def _references(elf: Elf, symbols: list[Symbol]) -> dict[int, list[Reference]]:
             name = symbol.name
             if symbol.kind == _SECTION_SYMBOL and symbol.section < len(elf.sections):
                 name = elf.sections[symbol.section].name
-            found[section.index].append(Reference(offset, kind, name, addend))
+            found[section.number].append(Reference(offset, kind, name, addend))
     for listed in found.values():
         listed.sort(key=lambda reference: (reference.offset, reference.type, reference.symbol, reference.addend))
     return found
@@ -147,13 +153,13 @@ def _data(elf: Elf, symbols: list[Symbol], references: dict[int, list[Reference]
         section = elf.sections[symbol.section]
         if not section.name.startswith(_INITIALISED):
             continue
-        if section.index not in contents:
-            contents[section.index] = elf.data(section)
+        if section.number not in contents:
+            contents[section.number] = elf.data(section)
         end = symbol.value + symbol.size
-        if content := contents[section.index][symbol.value:end]:
+        if content := contents[section.number][symbol.value:end]:
             inside = tuple(Reference(r.offset - symbol.value, r.type, r.symbol, r.addend)
-                           for r in references.get(section.index, ()) if symbol.value <= r.offset < end)
-            yield Datum(symbol.name, section.name, symbol.value, content, inside)
+                           for r in references.get(section.number, ()) if symbol.value <= r.offset < end)
+            yield Datum(symbol.name, section.name, symbol.value, symbol.binding == _WEAK, content, inside)
 
 
 def read_cubin(source: Source) -> Cubin:
@@ -165,10 +171,11 @@ def read_cubin(source: Source) -> Cubin:
     registers, stack = _resources(elf, symbols)
     references = _references(elf, symbols)
     entries = {symbol.name for symbol in symbols if symbol.kind == _FUNCTION and symbol.other & _ENTRY}
+    weak = {symbol.name for symbol in symbols if symbol.kind == _FUNCTION and symbol.binding == _WEAK}
     relocatable = elf.type == RELOCATABLE
     by_name = {section.name: section for section in elf.sections}
     functions = []
-    attached_names = set()
+    attached_names: set[str] = set()
     for section in elf.sections:
         if not section.name.startswith(".text."):
             continue
@@ -178,12 +185,12 @@ def read_cubin(source: Source) -> Cubin:
         info = by_name.get(f".nv.info.{name}")
         shared = by_name.get(f".nv.shared.{name}")
         functions.append(Function(
-            name, name in entries, elf.data(section), tuple(references.get(section.index, ())),
+            name, name in entries, name in weak, elf.data(section), tuple(references.get(section.number, ())),
             registers.get(name), stack.get(name), None if relocatable else shared.size if shared else 0,
             tuple((part.name[:-len(name)], part.size, elf.data(part)) for part in own),
             _own_info(elf, info) if info else b""))
-    rest = tuple((section.name, section.flags, section.size, elf.data(section), tuple(references.get(section.index, ())))
-                 for section in elf.sections
+    rest = tuple((section.name, section.flags, section.size, elf.data(section),
+                  tuple(references.get(section.number, ()))) for section in elf.sections
                  if section.type and not section.name.startswith(_NO_CODE) and section.name not in attached_names)
     variables = tuple(sorted((symbol.name, elf.sections[symbol.section].name, symbol.value, symbol.size)
                              for symbol in symbols

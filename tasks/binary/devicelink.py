@@ -8,18 +8,55 @@ Link-time optimisation generates the code anew: there nothing can be told.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from tasks.binary.cubin import Cubin, Datum, Function, Reference, read_cubin
 from tasks.binary.fatbin import Container, Entry, payload
-from tasks.binary.image import DEVICE_LINKED, WHOLE_CODE, DeviceImage
+from tasks.binary.image import DeviceImage
 from tasks.binary.names import demangle
 from tasks.binary.source import Source, memory_source
 
-__all__ = ["LinkedCode"]
+__all__ = ["LinkFinding", "LinkedCode", "judge_links"]
 
-Finding = tuple[Literal["contained", "missing", "ambiguous"], str]
+Status = Literal["contained", "missing", "ambiguous"]
+
+
+@dataclass(frozen=True)
+class LinkFinding:
+    """What a device link says of one object.
+
+    `matched` are the (architecture, symbol) that were found unchanged and that other objects may hold as
+    well; `faults` are those that were not found so, with the reason: `status` and `evidence` count where
+    there are none.
+    """
+
+    status: Status
+    evidence: str
+    matched: frozenset[tuple[str, str]] = frozenset()
+    faults: tuple[tuple[str, str, str], ...] = ()
+
+
+def judge_links(findings: Mapping[str, LinkFinding], name: str) -> dict[str, tuple[Status, str]]:
+    """(status, evidence) per object.
+
+    Of a template's instances in several objects the link takes one: it is enough that it is the one
+    of any object.
+    """
+    matched = {key for finding in findings.values() for key in finding.matched}
+    result: dict[str, tuple[Status, str]] = {}
+    for key, finding in findings.items():
+        # A string literal's name (`$str`) is no one's own, so it is never weak.
+        faults = [(arch, text) for arch, symbol, text in finding.faults if (arch, symbol) not in matched]
+        if faults:
+            arch, text = faults[0]
+            more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
+            result[key] = "missing", f"the device link in {name} is not of this object: {text} ({arch}){more}"
+        else:
+            result[key] = finding.status, finding.evidence
+    return result
+
 
 _INSTRUCTION = 16  # bytes, since sm_70
 _POINTER = 8
@@ -54,7 +91,8 @@ def _same_function(function: Function, linked: Function) -> bool:
 
 def _same_datum(datum: Datum, linked: Datum) -> bool:
     return (datum.section == linked.section and len(datum.content) == len(linked.content)
-            and _masked(datum.content, datum.references, _POINTER) == _masked(linked.content, datum.references, _POINTER)
+            and _masked(datum.content, datum.references, _POINTER)
+            == _masked(linked.content, datum.references, _POINTER)
             and _same_targets(datum.references, linked.references))
 
 
@@ -64,9 +102,7 @@ class LinkedCode:
     def __init__(self, provider: DeviceImage, source: Source) -> None:
         self._source = source
         self._name = provider.path.name
-        registered = provider.registered
-        self._containers = [c for c in provider.containers if c.section == WHOLE_CODE
-                            and (registered is None or registered.get(c.offset) == DEVICE_LINKED)]
+        self._containers = provider.device_linked
         self._cubins: dict[str, list[Cubin]] = {}
 
     def _of(self, arch: str) -> list[Cubin]:
@@ -75,25 +111,29 @@ class LinkedCode:
                                   for cubin in _cubins(self._source, container.entries, arch)]
         return self._cubins[arch]
 
-    def made_from(self, source: Source, containers: Sequence[Container]) -> Finding:
-        """Whether every function and variable of an object's relocatable containers is what was linked."""
+    def examine(self, source: Source, containers: Sequence[Container]) -> LinkFinding:
+        """Hold every function and variable of an object's relocatable containers against what was linked."""
         entries = [entry for container in containers for entry in container.entries]
         archs = sorted({entry.arch for entry in entries if entry.kind == "elf"})
+        unlike = f"the code in {self._name} cannot be held against the object's"
         if any(entry.kind == "lto" for entry in entries):
-            return "ambiguous", f"link-time optimisation: the code in {self._name} cannot be held against the object's"
+            return LinkFinding("ambiguous", f"link-time optimisation: {unlike}")
         if not archs:
-            return "ambiguous", f"only PTX: the code in {self._name} cannot be held against the object's"
-        compared = 0
+            return LinkFinding("ambiguous", f"no machine code, only PTX: {unlike}")
+        matched: set[tuple[str, str]] = set()
+        faults: list[tuple[str, str, str]] = []
         for arch in archs:
             linked = self._of(arch)
             if not linked:
-                return "missing", f"the device link in {self._name} has no code for {arch}"
+                return LinkFinding("missing", f"no device link in {self._name} has code for {arch}")
             for cubin in _cubins(source, entries, arch):
-                fault, count = _fault(cubin, linked)
-                if fault:
-                    return "missing", f"the device link in {self._name} is not of this object: {fault} ({arch})"
-                compared += count
-        return "contained", f"the device link holds its {compared} functions for {', '.join(archs)}"
+                for part, fault in _compare(cubin, linked):
+                    if fault:
+                        faults.append((arch, part.name, fault))
+                    elif part.weak:
+                        matched.add((arch, part.name))
+        return LinkFinding("contained", f"its device link holds this object's code for {', '.join(archs)}",
+                           frozenset(matched), tuple(faults))
 
 
 def _cubins(source: Source, entries: Sequence[Entry], arch: str) -> Iterator[Cubin]:
@@ -102,8 +142,8 @@ def _cubins(source: Source, entries: Sequence[Entry], arch: str) -> Iterator[Cub
             yield read_cubin(memory_source(source.path, payload(source, entry), f"cubin for {arch}"))
 
 
-def _fault(cubin: Cubin, linked: Sequence[Cubin]) -> tuple[str, int]:
-    """What contradicts that `cubin` was linked into one of `linked`, or nothing; and the functions compared."""
+def _compare(cubin: Cubin, linked: Sequence[Cubin]) -> Iterator[tuple[Function | Datum, str]]:
+    """(function or variable, what contradicts that it was linked, or nothing)."""
     functions: dict[str, list[Function]] = defaultdict(list)
     data: dict[str, list[Datum]] = defaultdict(list)
     for other in linked:
@@ -111,16 +151,17 @@ def _fault(cubin: Cubin, linked: Sequence[Cubin]) -> tuple[str, int]:
             functions[function.name].append(function)
         for datum in other.data:
             data[datum.name].append(datum)
-    compared = 0
     for function in cubin.functions:
         there = functions[function.name]
-        # The link drops device functions that nothing calls, never a kernel.
-        if not there and function.entry:
-            return f"kernel {demangle(function.name)} is missing", compared
-        if there and not any(_same_function(function, other) for other in there):
-            return f"{demangle(function.name)} has other code", compared
-        compared += len(there) > 0
+        if any(_same_function(function, other) for other in there):
+            yield function, ""
+        elif there:
+            yield function, f"{demangle(function.name)} has other code"
+        elif function.entry:
+            # The link drops device functions that nothing calls, never a kernel.
+            yield function, f"kernel {demangle(function.name)} is missing"
     for datum in cubin.data:
-        if data[datum.name] and not any(_same_datum(datum, other) for other in data[datum.name]):
-            return f"variable {demangle(datum.name)} has another content", compared
-    return "", compared
+        if any(_same_datum(datum, other) for other in data[datum.name]):
+            yield datum, ""
+        elif data[datum.name]:
+            yield datum, f"variable {demangle(datum.name)} has another content"

@@ -18,8 +18,9 @@ __all__ = ["ALLOC", "NOBITS", "RELOCATABLE", "Elf", "Relocation", "Section", "Sy
 RELOCATABLE = 1  # e_type ET_REL
 ALLOC = 0x2  # sh_flags SHF_ALLOC
 NOBITS = 8  # sh_type
-_SYMTAB, _RELA, _REL, _CUDA_RELA = 2, 4, 9, 4
-_CUDA_NOBITS = frozenset({0x70000007, 0x70000009, 0x7000000A})  # .nv.global, .nv.local, .nv.shared of relocatable cubins
+_SYMTAB, _RELA, _REL = 2, 4, 9
+# Relocatable cubins: .nv.global, .nv.local and .nv.shared, which have no bytes in the file.
+_CUDA, _CUDA_NOBITS = 190, frozenset({0x70000007, 0x70000009, 0x7000000A})
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -29,7 +30,7 @@ _REL_ENTRY, _RELA_ENTRY = struct.Struct("<QQ"), struct.Struct("<QQq")
 class Section(NamedTuple):
     """One section header; offset and size in bytes, `name` with undecodable bytes escaped."""
 
-    index: int
+    number: int
     name: str
     type: int
     flags: int
@@ -74,7 +75,7 @@ class Elf:
 
     def data(self, section: Section) -> bytes:
         """A section's bytes in the file; none for one that has none (NOBITS)."""
-        if section.type == NOBITS or (self.machine == 190 and section.type in _CUDA_NOBITS):
+        if section.type == NOBITS or (self.machine == _CUDA and section.type in _CUDA_NOBITS):
             return b""
         return self.source.read(section.offset, section.size)
 
@@ -138,7 +139,7 @@ def read_elf(source: Source) -> Elf:
     if not is_elf(source):
         raise source.bad("is not an ELF file" if source.size else "is empty")
     head = _HEADER.unpack(source.read(0, _HEADER.size))
-    ident, kind, machine, offset, entry_size, count, names = (*head[:3], head[6], *head[11:])
+    ident, kind, machine, _, _, _, offset, _, _, _, _, entry_size, count, names = head
     if ident[4:6] != b"\x02\x01":
         raise source.bad("is not a 64-bit little-endian ELF file")
     if not offset or entry_size != _SECTION.size:

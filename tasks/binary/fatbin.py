@@ -151,7 +151,7 @@ def _unzstd(packed: bytes, size: int) -> bytes:
 
 
 def _unlz4(packed: bytes, size: int) -> bytes:
-    import lz4.block
+    import lz4.block  # type: ignore[import-untyped]
 
     try:
         return bytes(lz4.block.decompress(packed, uncompressed_size=size))

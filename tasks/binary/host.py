@@ -22,8 +22,8 @@ def _object(elf: Elf) -> str:
     symbols = elf.symbols()
     names = []
     for symbol in symbols:
-        section = elf.sections[symbol.section].name if 0 < symbol.section < len(elf.sections) else str(symbol.section)
-        names.append(stable(section if symbol.kind == _SECTION_SYMBOL else f"{symbol.name} in {section}"))
+        home = elf.sections[symbol.section].name if 0 < symbol.section < len(elf.sections) else str(symbol.section)
+        names.append(stable(home if symbol.kind == _SECTION_SYMBOL else f"{symbol.name} in {home}"))
     parts: list[object] = []
     for section in elf.sections:
         if _counts(section):
@@ -35,7 +35,8 @@ def _object(elf: Elf) -> str:
                 if index >= len(symbols):
                     raise elf.source.bad(f"relocation of {target.name} names no symbol", target.offset)
                 parts.append((offset, kind, names[index], addend))
-    parts += sorted((name, symbol.binding, symbol.value, symbol.size) for name, symbol in zip(names, symbols, strict=True)
+    parts += sorted((name, symbol.binding, symbol.value, symbol.size)
+                    for name, symbol in zip(names, symbols, strict=True)
                     if symbol.kind not in (_FILE, _SECTION_SYMBOL)
                     and 0 < symbol.section < len(elf.sections) and _counts(elf.sections[symbol.section]))
     return digest(parts)

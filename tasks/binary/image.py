@@ -14,11 +14,11 @@ from tasks.binary.elf import NOBITS, RELOCATABLE, Elf, Section, read_elf
 from tasks.binary.fatbin import Container, walk
 from tasks.binary.source import BadFatbin, Source, Stamp, open_source
 
-__all__ = ["DEVICE_LINKED", "RELOCATABLE_CODE", "WHOLE_CODE", "DeviceImage", "device_image"]
+__all__ = ["RELOCATABLE_CODE", "WHOLE_CODE", "DeviceImage", "device_image"]
 
 WHOLE_CODE = ".nv_fatbin"  # whole programs and what a device link makes
 RELOCATABLE_CODE = "__nv_relfatbin"  # -dc, -rdc=true: input of the device link
-DEVICE_LINKED = 2  # version of the wrapper of a container that a device link made
+_DEVICE_LINKED = 2  # version of the wrapper of a container that a device link made
 _WRAPPERS = ".nvFatBinSegment"
 _WRAPPER = struct.Struct("<IIQQ")
 _WRAPPER_MAGIC = 0x466243B1
@@ -42,6 +42,13 @@ class DeviceImage:
     def archs(self) -> tuple[str, ...]:
         """All architectures in it, sorted: ``compute_90``, ``sm_80``, ``sm_90a``."""
         return tuple(sorted({arch for container in self.containers for arch in container.archs}))
+
+    @property
+    def device_linked(self) -> tuple[Container, ...]:
+        """Containers that a device link made; where wrappers cannot be read, all that it can have made."""
+        if self.registered is None:
+            return tuple(c for c in self.containers if c.section == WHOLE_CODE)
+        return tuple(c for c in self.containers if self.registered.get(c.offset) == _DEVICE_LINKED)
 
     @contextmanager
     def open(self) -> Iterator[Source]:

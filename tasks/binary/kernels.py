@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tasks.binary.cubin import read_cubin
 from tasks.binary.fatbin import Container, payload
-from tasks.binary.image import DeviceImage
+from tasks.binary.image import RELOCATABLE_CODE, DeviceImage
 from tasks.binary.names import demangle
 from tasks.binary.ptx import read_ptx
 from tasks.binary.source import memory_source
@@ -20,8 +20,8 @@ __all__ = ["Kernel", "kernels"]
 class Kernel:
     """One kernel for one architecture (``sm_80``; ``compute_90`` is PTX: all but the name is None).
 
-    `registers` per thread; `stack` (frame, spilled registers among it) per thread, `shared` (static, with
-    the 1024 that the system reserves since sm_90) per block, `code` in bytes. `shared` is None for
+    `registers` per thread; in bytes: `stack` per thread (spilled registers are in it), `shared` per block
+    (static, with the 1024 that the system reserves since sm_90), `code`. `shared` is None for
     relocatable code: the device link decides it.
     """
 
@@ -41,11 +41,16 @@ class Kernel:
 def kernels(image: DeviceImage, containers: Iterable[Container] | None = None) -> list[Kernel]:
     """All kernels, by architecture and name, of an image or of some of its containers.
 
-    Device functions are none. Link-time-optimisation code names no kernels. Raises :class:`BadFatbin`.
+    Device functions are none. Where a device link made the code of relocatable containers, only its
+    result is listed unless `containers` names others. Link-time-optimisation code names no kernels.
+    Raises :class:`BadFatbin`.
     """
+    if containers is None:
+        linked = image.registered is not None and bool(image.device_linked)
+        containers = [c for c in image.containers if not (linked and c.section == RELOCATABLE_CODE)]
     found: list[Kernel] = []
     with image.open() as source:
-        for container in image.containers if containers is None else containers:
+        for container in containers:
             for entry in container.entries:
                 if entry.kind == "elf":
                     cubin = read_cubin(memory_source(image.path, payload(source, entry), f"cubin for {entry.arch}"))

@@ -7,8 +7,8 @@ from functools import cache
 
 __all__ = ["demangle", "stable", "stable_bytes"]
 
-# nvcc puts a hash of the source's path into names of internal linkage (`_ZN33_GLOBAL__N__704178c0_4_k_cu_table6hiddenEPf`,
-# `__nv_static_22__704178c0_4_k_cu_table__Z2stPi`), older ones a temporary file's name with a process id.
+# nvcc puts a hash of the source's path into names of internal linkage, older ones a temporary file's name with a
+# process id: `_ZN33_GLOBAL__N__704178c0_4_k_cu_table6hiddenEPf`, `__nv_static_22__704178c0_4_k_cu_table__Z2stPi`.
 _VARYING = re.compile(
     rb"(?<=_GLOBAL__N__)[0-9a-f]{8}(?=_\d+_)|(?<=_INTERNAL_)[0-9a-f]{8}(?=_\d+_)|(?<=__fatbinwrap_)[0-9a-f]{8}(?=_\d+_)"
     rb"|(?<=RegisterLinkedBinary_)[0-9a-f]{8}(?=_\d+_)|(?<=__nv_static_\d__)[0-9a-f]{8}(?=_\d+_)"

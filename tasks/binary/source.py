@@ -19,7 +19,7 @@ __all__ = ["BadFatbin", "Source", "Stamp", "memory_source", "open_source"]
 _BLOCK = 1 << 20
 
 
-class BadFatbin(UserError):
+class BadFatbin(UserError):  # noqa: N818 - the name says what was read
     """A file that cannot be read as what it should be: missing, cut short, overwritten, malformed.
 
     `offset` is the place in the file (or in the decompressed cubin that the cause names), in bytes.
@@ -54,7 +54,7 @@ class Source:
         self._read = read
 
     def read(self, offset: int, size: int) -> bytes:
-        """Exactly `size` bytes. Raises :class:`BadFatbin` where they are not there; allocates no more than there are."""
+        """Exactly `size` bytes, or :class:`BadFatbin` where they are not there: never allocates more than there are."""
         if offset < 0 or size < 0 or offset + size > self.size:
             raise self.bad(f"cut short: {size} bytes wanted, {max(self.size - offset, 0)} are there", offset)
         try:

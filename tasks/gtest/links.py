@@ -39,7 +39,9 @@ def judge_links(run: RunFacts, problems: tuple[Problem, ...]) -> tuple[LinkFindi
 
 def _mapped(run: RunFacts) -> _Proof:
     seen = [f"mapped: {path}" for path in (run.mapped.ours, *run.mapped.others) if path is not None]
-    return ("fresh" if run.mapped.ours else "unproven"), tuple(seen), None if run.mapped.ours else _AGAIN
+    if run.mapped.ours is None:
+        return "unproven", (*seen, f"{run.wanted.name} was not seen mapped"), _AGAIN
+    return "fresh", tuple(seen), None
 
 
 def _counts(run: RunFacts) -> str:
@@ -61,7 +63,9 @@ def _dispatched(run: RunFacts) -> _Proof:
     paths = [test.path or "no dispatch line" for test in run.tests if test.ran]
     evidence = tuple(f"{paths.count(path)} by {path}" for path in dict.fromkeys(paths))
     complete = run.report is not None and run.ended.stopped is None and bool(paths)
-    return ("fresh", evidence, None) if complete else ("unproven", evidence or ("no test ran to its end",), _AGAIN)
+    if complete:
+        return "fresh", evidence, None
+    return "unproven", ("the run is incomplete" if paths else "no test ran to its end", *evidence), _AGAIN
 
 
 def _matching_code(run: RunFacts) -> _Proof:

@@ -136,7 +136,7 @@ def _interrupted(run: RunFacts) -> _Answer:
 
 
 def _report_missing(run: RunFacts) -> _Answer:
-    if run.report is not None or run.report_error is not None:
+    if run.report is not None or run.report_error is not None or run.ended.stopped or _crashed(run):
         return None
     return (f"The test process ended with status {run.ended.status} and wrote no report "
             f"({run.request.report_file}).", f"see {run.log}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ __all__ = ["ReportError", "TestResult", "read_report"]
 _SIZE_LIMIT = 256 << 20
 _MESSAGE_LIMIT = 2000
 _FAILURE_LIMIT = 20
+_WHERE = re.compile(r"^[^\n]+:\d+\n")
 
 
 class ReportError(Exception):
@@ -78,7 +80,8 @@ def _tests(data: Any) -> tuple[TestResult, ...]:
 
 def _one(name: str, test: Any) -> TestResult:
     failures = tuple(_text(failure["failure"])[:_MESSAGE_LIMIT] for failure in test.get("failures", ()))
-    reasons = [_text(skip.get("message", "")) for skip in test.get("skipped", ())]
+    # Newer versions tell where a test skipped, then why, as they do for failures.
+    reasons = [_WHERE.sub("", _text(skip.get("message", ""))) for skip in test.get("skipped", ())]
     if test.get("status", "RUN") != "RUN" or test.get("result", "COMPLETED") in ("SUPPRESSED", "NOTRUN"):
         result = "not-run"
     elif failures:

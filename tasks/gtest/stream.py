@@ -133,7 +133,8 @@ class OutputReader:
             words = match.string[max(0, match.start() - 1000):match.start()].split()
             _add(self.missing_libraries, _decode(words[-1]) if words else "?")
         elif kind in ("cuda", "phrase") and len(self.troubles) < _LIST_LIMIT:
-            self.troubles.append(Trouble(_decode(match[kind]), _decode(match[0]).strip(), self.running))
+            text = _decode(match[0]).partition(" ; ")[0].strip()
+            self.troubles.append(Trouble(_decode(match[kind]), text, self.running))
 
     def _resolve(self, raw: bytes) -> str | None:
         name = _decode(raw)

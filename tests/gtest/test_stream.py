@@ -98,7 +98,7 @@ def test_reason_of_a_skip_is_told_without_log_lines() -> None:
 def test_cuda_errors_are_kept_with_the_test_that_they_fell_into() -> None:
     reader = read(f"[ RUN      ] {A}\nCUDA failure 100: no CUDA-capable device is detected ; GPU=0\n")
     assert reader.troubles == [
-        Trouble("100", "CUDA failure 100: no CUDA-capable device is detected ; GPU=0", A)]
+        Trouble("100", "CUDA failure 100: no CUDA-capable device is detected", A)]
 
 
 def test_line_that_never_ends_takes_no_memory() -> None:
