@@ -184,6 +184,10 @@ def _write_link(before: _Moment, survey: Survey, store: ReceiptStore) -> list[st
     top = records[survey.provider]
     objects = {path: digest for unit in survey.units.values()
                if (digest := now.digest(path := unit.facts.object)) is not None}
+    old = before.old_link
+    if old is not None and (old.linked, old.identity, dict(old.objects), dict(old.steps)) == (
+            survey.provider, top.identity, objects, records):
+        return []  # nothing was linked: the receipt keeps its time
     store.save_link(LinkReceipt(survey.provider, store.home, top.identity, top.digest, objects, records, time.time()))
     return []
 

@@ -31,9 +31,9 @@ _BUILT_NAMES = frozenset((
 _VERSIONED = re.compile(r"\.so(\.\d+)+$")
 
 # Kinds of files that people and profilers make, and no build of ONNX Runtime.
-_PRECIOUS = frozenset(("csv", "diff", "doc", "docx", "ipynb", "md", "ncu-rep", "nsys-rep", "ods", "odt", "orig", "patch",
-                       "pdf", "qdrep", "rej", "swo", "swp", "xlsx"))
-
+_PRECIOUS = frozenset((
+    "csv", "diff", "doc", "docx", "ipynb", "md", "ncu-rep", "nsys-rep", "ods", "odt", "orig", "patch", "pdf", "qdrep",
+    "rej", "swo", "swp", "xlsx"))
 
 
 @dataclass

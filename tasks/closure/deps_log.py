@@ -33,13 +33,13 @@ class DepsLog:
     """
 
     state: str
-    paths: tuple[str, ...] = ()
-    deps: Mapping[str, tuple[int, array[int]]] = None  # type: ignore[assignment]
+    paths: tuple[str, ...]
+    deps: Mapping[str, tuple[int, array[int]]]
     cut: bool = False
 
     def inputs(self, output: str) -> tuple[str, ...] | None:
         """The recorded inputs of `output`; None where ninja has no record of it."""
-        known = (self.deps or {}).get(output)
+        known = self.deps.get(output)
         return None if known is None else tuple(self.paths[number] for number in known[1])
 
 

@@ -9,7 +9,6 @@ reads `compiler_depend.make`, or `depend.make` where CMake's own scanner is used
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from tasks.checkout.graph import Statement, absolute
 from tasks.closure.depfile import State, read_depfile, read_rules
-from tasks.closure.recorded import Files, UnitRecord, due_by_time
+from tasks.closure.recorded import Files, UnitRecord, due_by_time, written_elsewhere
 
 __all__ = ["read_make_records"]
 
@@ -136,18 +135,20 @@ class _Reader:
         obj = statement.output
         target = self.target(obj[: obj.find(".dir/") + len(".dir")])
         depfile = target.depfiles.get(obj)
-        state = self.state(depfile or obj + ".d")
+        state = self.state(depfile) if depfile is not None else "missing"
+        elsewhere = written_elsewhere(obj) if state == "missing" else None
         found = target.waiting.get(obj) or target.recorded.get(obj) or target.scanned.get(obj)
         origin = ("depfile" if obj in target.waiting else
-                  "compiler_depend.make" if obj in target.recorded else "depend.make")
+                  "compiler_depend.make" if obj in target.recorded else
+                  "depend.make" if target.by_scanner else "")
         due = due_by_time(obj, (*statement.inputs, *(found or ())), self._files)
         if due is None and found is None and target.by_scanner:
             due = "CMake scans it at the next build"
         stops = None if target.missing is None else f"{target.missing} is missing: make stops"
         # nvcc preprocesses for the depfile before it compiles; what is newer than that was not read for it.
         began = None if depfile is None else self._files.mtime(depfile)
-        return UnitRecord(found, origin, state, depfile is not None or target.by_scanner, obj not in target.waiting,
-                          due, stops, began)
+        used = elsewhere is None and (depfile is not None or target.by_scanner)
+        return UnitRecord(found, origin, elsewhere or state, used, obj not in target.waiting, due, stops, began)
 
 
 def read_make_records(build_dir: Path, statements: Iterable[Statement], files: Files) -> Mapping[str, UnitRecord]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from tasks.checkout.graph import Statement, absolute
 from tasks.checkout.ninja import NinjaGraph, split_paths, unescape
+from tasks.closure.depfile import Depfile, read_depfile
 from tasks.closure.deps_log import DepsLog, LogEntry, read_build_log, read_deps_log
-from tasks.closure.depfile import read_depfile
-from tasks.closure.recorded import Files, UnitRecord, due_by_time
+from tasks.closure.recorded import Files, UnitRecord, due_by_time, written_elsewhere
 
 __all__ = ["NinjaRules", "content_of", "read_ninja_records"]
 
@@ -75,20 +75,26 @@ class _Reader:
     def record(self, statement: Statement) -> UnitRecord:
         obj = statement.output
         depfile, deps = self._rules.reads(obj)
-        written = read_depfile(self._build_dir / depfile) if depfile else read_depfile(obj + ".d")
+        written = read_depfile(self._build_dir / depfile) if depfile else Depfile("missing")
         entry = self._log.get(obj)
+        began = self._began(obj, entry)
         if deps:
+            # ninja removes a depfile that it has taken over.
             noted = self._deps.get(obj)
             found = None if noted is None or not noted[1] else noted[1]
-            due = self._due(statement, noted, entry)
-            return UnitRecord(found, ".ninja_deps", written.state, True, due=due, began_ns=self._began(obj, entry))
-        found = self._files.keys(written.of_target(obj)) if depfile and written.prerequisites else None
+            elsewhere = written_elsewhere(obj) if found is None and written.state == "missing" else None
+            return UnitRecord(found, ".ninja_deps", elsewhere or written.state, elsewhere is None,
+                              due=self._due(statement, noted, entry), began_ns=began)
+        elsewhere = written_elsewhere(obj) if written.state == "missing" else None
+        found = self._files.keys(written.of_target(obj)) if written.prerequisites else None
         due = due_by_time(obj, (*statement.inputs, *(found or ())), self._files) or self._noted(statement, (), entry)
         if due is None and depfile and written.state == "missing":
             due = "its depfile is missing"
-        return UnitRecord(found, "depfile", written.state, bool(depfile), due=due, began_ns=self._began(obj, entry))
+        return UnitRecord(found, "depfile", elsewhere or written.state, elsewhere is None and bool(depfile), due=due,
+                          began_ns=began)
 
-    def _due(self, statement: Statement, noted: tuple[int, tuple[str, ...]] | None, entry: LogEntry | None) -> str | None:
+    def _due(self, statement: Statement, noted: tuple[int, tuple[str, ...]] | None,
+             entry: LogEntry | None) -> str | None:
         obj = statement.output
         inputs = noted[1] if noted is not None else ()
         due = due_by_time(obj, (*statement.inputs, *inputs), self._files)

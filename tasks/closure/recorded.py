@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from tasks.checkout.graph import Statement
 from tasks.checkout.locate import Location
-from tasks.closure.depfile import State
+from tasks.closure.depfile import State, read_depfile
 
-__all__ = ["Files", "UnitRecord", "due_by_time", "read_records"]
+__all__ = ["Files", "UnitRecord", "due_by_time", "read_records", "written_elsewhere"]
 
 
 class Files:
@@ -45,6 +45,10 @@ class Files:
     def keys(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The keys of many paths, in order."""
         return tuple(map(self.key, paths))
+
+    def spellings(self, key: str) -> tuple[str, ...]:
+        """Every way in which the build files wrote this file."""
+        return tuple(path for path, known in self._keys.items() if known == key)
 
     def mtime(self, path: str) -> int | None:
         """Modification time in ns, links followed; None for a missing file."""
@@ -92,6 +96,15 @@ def due_by_time(obj: str, inputs: Iterable[str], files: Files) -> str | None:
             return f"{os.path.basename(path)} does not exist"
         if time > made:
             return f"{os.path.basename(path)} is newer than the object"
+    return None
+
+
+def written_elsewhere(obj: str) -> State | None:
+    """The state of a depfile that the compiler wrote where it does by itself, and not where the tool looks."""
+    for path in (obj + ".d", os.path.splitext(obj)[0] + ".d"):
+        depfile = read_depfile(path)
+        if depfile.state != "missing":
+            return depfile.state
     return None
 
 

@@ -39,7 +39,8 @@ def chain_lines(report: Report, limit: int = 6) -> list[str]:
         lines.append(f"{verdict}: {report.claims}")
     else:
         lines.append(f"{verdict}: link {broken.n} ({broken.name}) is the first that is not proved")
-        if broken.remedy:
+        # A refused test run says its own mend, below.
+        if broken.remedy and report.refusal is None:
             lines.append(f"  mend it: {broken.remedy}")
     return lines
 

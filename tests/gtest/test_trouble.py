@@ -72,6 +72,13 @@ def test_child_that_outlives_the_tests_and_holds_the_pipe_stops_nothing_and_is_e
     assert is_gone(daemon_of(tmp_path / "pid"))
 
 
+def test_child_that_goes_on_writing_when_the_tests_have_ended_stops_nothing(bench: Bench) -> None:
+    began = time.monotonic()
+    outcome = bench.run(f"{MEA}; chatter")
+    assert outcome.refusal is None
+    assert time.monotonic() - began < 6
+
+
 def interrupt_in(seconds: float) -> None:
     threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
 

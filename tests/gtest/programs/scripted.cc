@@ -59,6 +59,7 @@ static void Do(const std::string& action, const std::string& argument) {
     if (fork() == 0) { setsid(); if (fork() == 0) { std::ofstream(argument) << getpid() << std::endl; for (;;) pause(); } _exit(0); }
     while (access(argument.c_str(), F_OK)) usleep(1000);
   }
+  else if (action == "chatter") { if (fork() == 0) for (;;) { Say(stderr, "chatter\n"); usleep(100); } }
   else if (action == "flood") { std::string block(1 << 20, 'x'); block.back() = '\n'; for (int i = atoi(argument.c_str()); i > 0; --i) fputs(block.c_str(), stderr); }
   else if (action == "bytes") { const char raw[] = "\xff\xfe\x80 broken\n"; fwrite(raw, 1, sizeof raw - 1, stderr); ADD_FAILURE() << raw; }
   else if (action == "append") std::ofstream(argument, std::ios::app) << "x";

@@ -1,0 +1,102 @@
+"""`doit why UNIT`: why the unit would be recompiled now, or why not. Reads only; builds nothing, runs nothing."""
+
+from __future__ import annotations
+
+import json as json_format
+import os
+import time
+from typing import Any
+
+from tasks.errors import UserError
+from tasks.evidence.chain import UnitJudgement
+from tasks.evidence.receipts import UnitReceipt
+from tasks.evidence.snapshot import Observer
+from tasks.session import Session
+from tasks.survey import WatchedUnit
+
+__all__ = ["why"]
+
+_NAMED = 12
+
+
+def _what(key: str, unit: WatchedUnit, receipt: UnitReceipt | None) -> str:
+    recorded = () if receipt is None else receipt.inputs
+    if key not in recorded and key in unit.facts.inputs:
+        return "is an input now"
+    if key in recorded and key not in unit.facts.inputs:
+        return "is no input any more"
+    return "changed"
+
+
+def _difference(key: str, unit: WatchedUnit, receipt: UnitReceipt | None, observer: Observer) -> dict[str, Any]:
+    """One input that is not as the receipt says, with its digests and the way that the unit includes it."""
+    is_file = os.path.isabs(key)
+    if not is_file:
+        was = None if receipt is None else receipt.recipe.get(key)
+        return {"input": key, "what": _what(key, unit, receipt), "was": was, "now": unit.facts.recipe.get(key),
+                "chain": []}
+    was = receipt.inputs[key][1] if receipt is not None and key in receipt.inputs else None
+    chain = unit.closure.chain(key) if key in unit.closure.files else []
+    return {"input": key, "what": _what(key, unit, receipt), "was": was, "now": observer.digest(key), "chain": chain}
+
+
+def _answer(session: Session, unit: WatchedUnit, judgement: UnitJudgement, observer: Observer) -> dict[str, Any]:
+    receipt = session.store.unit(unit.name)
+    return {
+        "unit": unit.name, "source": unit.facts.source, "object": unit.facts.object,
+        "recompiles": judgement.verdict != "fresh", "verdict": judgement.verdict, "reason": judgement.reason,
+        "built": None if receipt is None else receipt.built, "inputs": len(unit.facts.inputs),
+        "reaches": {header: unit.closure.chain(header) for header in unit.reaches},
+        "changed": [_difference(key, unit, receipt, observer) for key in judgement.changed],
+    }
+
+
+def _shown_chain(chain: list[str]) -> str:
+    return " -> ".join(os.path.basename(path) for path in chain)
+
+
+def _lines(answer: dict[str, Any], root: str) -> list[str]:
+    word = "would be recompiled" if answer["recompiles"] else "would not be recompiled"
+    lines = [f"{answer['unit']} {word}: {answer['verdict']}: {answer['reason']}",
+             f"  source  {os.path.relpath(answer['source'], root)}", f"  object  {answer['object']}"]
+    if answer["built"] is not None:
+        built = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(answer["built"]))
+        lines.append(f"  last proved compile  {built}")
+    for change in answer["changed"][:_NAMED]:
+        name = change["input"]
+        lines.append(f"  {os.path.relpath(name, root) if os.path.isabs(name) else name} {change['what']}")
+        if change["was"] and change["now"] and change["was"] != change["now"]:
+            lines.append(f"    {change['was'][:16]} -> {change['now'][:16]}")
+        if len(change["chain"]) > 1:
+            lines.append(f"    {_shown_chain(change['chain'])}")
+    if len(answer["changed"]) > _NAMED:
+        lines.append(f"  ... and {len(answer['changed']) - _NAMED} more (--json has all)")
+    if not answer["changed"]:
+        lines += [f"  reaches {_shown_chain(chain)}" for chain in answer["reaches"].values()]
+    return lines
+
+
+def why(session: Session, units: list[str] | None = None, json: bool = False) -> None:
+    """`why`: the answer for every unit that is named."""
+    survey = session.survey(again=True)
+    known = ", ".join(survey.units)
+    if not units:
+        raise UserError(f"Which unit? These reach a watched header: {known}.", f"doit why {next(iter(survey.units))}")
+    for name in units:
+        if name not in survey.units:
+            import difflib
+
+            near = difflib.get_close_matches(name, survey.units, n=1)
+            others = [unit.name for unit in survey.checkout.units]
+            about = "reaches no watched header" if name in others else "is no unit of the provider"
+            raise UserError(f"{name} {about}. These do: {known}.",
+                            f"doit why {near[0] if near else next(iter(survey.units))}")
+    judged = session.judged()
+    answers = [_answer(session, survey.units[name], judged.units[name], judged.observer) for name in units]
+    if json:
+        document = {"schema": 1, "task": "why", "ort_root": str(survey.location.ort_root),
+                    "build_dir": str(survey.location.build_dir), "units": answers}
+        print(json_format.dumps(document, indent=1), flush=True)
+        return
+    for answer in answers:
+        print("\n".join(_lines(answer, str(survey.location.ort_root))), flush=True)

@@ -1,0 +1,95 @@
+"""The kernels of an image, with NVIDIA's own tools as the second opinion."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tasks.binary.image import device_image
+from tasks.binary.kernels import Kernel, kernels
+from tasks.binary.names import demangle
+from tests.binary.toolkit import SOURCE, Toolkit, run
+
+# Needs more registers than it may have: they are spilled to the stack.
+HEAVY = """\
+extern __shared__ float dynamic[];
+__global__ void __launch_bounds__(1024, 2) heavy(float* p, int n) {
+  float a[64];
+#pragma unroll
+  for (int i = 0; i < 64; ++i) a[i] = p[i];
+  for (int k = 0; k < n; ++k) {
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 64; ++i) a[i] = a[i] * a[(i + 7) % 64] + dynamic[i];
+  }
+#pragma unroll
+  for (int i = 0; i < 64; ++i) p[i] = a[i];
+}
+"""
+ARCHS = ("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90a,code=sm_90a",
+         "-gencode", "arch=compute_90,code=compute_90")
+
+
+@pytest.mark.cuda
+def test_kernels_registers_stack_and_shared_memory_are_those_of_cuobjdump(toolkit: Toolkit, cuobjdump: Path) -> None:
+    for path in (toolkit.compile(SOURCE + HEAVY, *ARCHS, name="heavy"), toolkit.compile(SOURCE, "-G", "-arch=sm_80")):
+        ours = {(k.arch, k.name, k.registers, k.stack, k.shared) for k in kernels(device_image(path))
+                if k.arch.startswith("sm_")}
+        theirs = set()
+        arch = name = ""
+        for line in run(cuobjdump, "-res-usage", path).splitlines():
+            if line.startswith("arch = "):
+                arch = line[7:].strip()
+            elif found := re.match(r" Function (.*):$", line):
+                name = found[1]
+            elif found := re.match(r"  REG:(\d+) STACK:(\d+) SHARED:(\d+)", line):
+                theirs.add((arch, name, *(int(number) for number in found.groups())))
+        kernels_only = {row for row in theirs if any(row[:2] == other[:2] for other in ours)}
+        assert ours
+        assert ours == kernels_only
+        # What is left are the device functions that -G does not inline.
+        assert all("tomicAdd" in str(row[1]) for row in theirs - ours)
+
+
+@pytest.mark.cuda
+def test_containers_and_architectures_are_those_of_cuobjdump(toolkit: Toolkit, cuobjdump: Path) -> None:
+    paths = [toolkit.compile(SOURCE, *ARCHS), toolkit.compile(HEAVY, *ARCHS, name="heavy")]
+    provider = toolkit.link(paths, "-shared")
+    listed = run(cuobjdump, "-lelf", "-lptx", provider)
+    theirs = sorted(re.findall(r"\.(sm_\w+)\.(cubin|ptx)", listed))
+    ours = sorted((e.arch.replace("compute", "sm"), "cubin" if e.kind == "elf" else e.kind)
+                  for c in device_image(provider).containers for e in c.entries)
+    assert ours == theirs
+    assert len(ours) == 6
+
+
+@pytest.mark.cuda
+def test_a_kernel_is_listed_once_an_architecture_and_ptx_has_names_alone(toolkit: Toolkit) -> None:
+    listed = kernels(device_image(toolkit.compile(SOURCE, *ARCHS)))
+    names = {"(anonymous namespace)::hidden(float*)", "count(int*)", "void scale<double, 32>(double*, double)",
+             "void scale<float, 64>(float*, float)"}
+    assert [(k.arch, k.demangled) for k in listed if k.arch == "compute_90"] == [
+        ("compute_90", k.demangled) for k in listed if k.arch == "sm_80"]
+    assert {k.demangled for k in listed} == names
+    assert len(listed) == 12
+    ptx = next(k for k in listed if k.arch == "compute_90")
+    assert ptx == Kernel(ptx.name, "compute_90", None, None, None, None)
+
+
+@pytest.mark.cuda
+def test_the_kernels_of_some_containers_are_listed_alone(toolkit: Toolkit) -> None:
+    one, two = toolkit.compile(SOURCE, *ARCHS), toolkit.compile(HEAVY, *ARCHS, name="heavy")
+    image = device_image(toolkit.link([one, two], "-shared"))
+    assert {k.demangled for k in kernels(image, image.containers[1:])} == {"heavy(float*, int)"}
+
+
+@pytest.mark.parametrize(("mangled", "name"), [
+    ("_Z5scaleIfLi64EEvPT_S0_", "void scale<float, 64>(float*, float)"),
+    ("__nv_static_22__704178c0_4_k_cu_table__Z2stPi", "st(int*)"),
+    ("_ZN33_GLOBAL__N__704178c0_4_k_cu_table6hiddenEPf", "(anonymous namespace)::hidden(float*)"),
+    ("plain_c_name", "plain_c_name"), ("_Znonsense", "_Znonsense"), ("", ""), ("__nv_static_9999_x", "__nv_static_9999_x"),
+    ("_Z" + "9" * 40000, "_Z" + "9" * 40000)])
+def test_names_are_written_as_in_the_source_where_they_are_mangled(mangled: str, name: str) -> None:
+    assert demangle(mangled) == name

@@ -1,0 +1,164 @@
+"""What a fingerprint says of two compiles of one unit, in every mode, by the real nvcc."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tasks.binary.fingerprint import DeviceChange, Fingerprint, compare, fingerprint
+from tests.binary.toolkit import SOURCE, Toolkit
+
+pytestmark = pytest.mark.cuda
+
+SM80 = ("-gencode", "arch=compute_80,code=sm_80")
+MODES: dict[str, tuple[str, ...]] = {
+    "plain": SM80,
+    "two architectures and PTX": ("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90a,code=sm_90a",
+                                  "-gencode", "arch=compute_90,code=compute_90", "--threads", "2"),
+    "-lineinfo": ("-lineinfo", *SM80),
+    "-G": ("-G", *SM80),
+    "-G PTX": ("-G", "-gencode", "arch=compute_80,code=compute_80"),
+    "-lineinfo PTX": ("-lineinfo", "-gencode", "arch=compute_80,code=compute_80"),
+    "-dc": ("-dc", *SM80),
+    "-dc -lineinfo": ("-dc", "-lineinfo", *SM80),
+    "-dc -G": ("-dc", "-G", *SM80),
+    "sm_120 -lineinfo": ("-lineinfo", "-arch=sm_120"),
+    "LZ4": ("-compress-mode", "speed", "-arch=sm_80"),
+    "zstd": ("-compress-mode", "size", "-arch=sm_80"),
+    "uncompressed": ("-compress-mode", "none", "-arch=sm_80"),
+}
+# All at once that must not matter: a comment that moves every line, another mtime, another folder.
+COMMENT = "// nothing but\n// a comment\n" + SOURCE
+# The template's second instance is edited, and with it the first.
+EDITED = SOURCE.replace("* f;", "* f + 1;")
+HOST_ONLY = SOURCE.replace("<<<1, 64>>>", "<<<1, 32>>>")
+
+
+@dataclass(frozen=True)
+class Prints:
+    base: Fingerprint
+    neutral: Fingerprint
+    edited: Fingerprint
+    objects: tuple[Path, Path, Path]
+
+
+@pytest.fixture(scope="module")
+def prints(toolkit: Toolkit) -> dict[str, Prints]:
+    def make(mode: str) -> tuple[Path, Path, Path]:
+        # A folder a mode: the threads must not write each other's source.
+        flags, place = MODES[mode], f"mode{list(MODES).index(mode)}"
+        return (toolkit.compile(SOURCE, *flags, place=place),
+                toolkit.again(COMMENT, *flags, place=f"moved{place}"),
+                toolkit.compile(EDITED, *flags, place=place))
+
+    with ThreadPoolExecutor(2) as pool:
+        made = dict(zip(MODES, pool.map(make, MODES), strict=True))
+    return {mode: Prints(*(fingerprint(path) for path in paths), paths) for mode, paths in made.items()}
+
+
+def _changed(change: DeviceChange) -> set[str]:
+    from tasks.binary.names import demangle
+
+    return {demangle(name) for names in change.kernels.values() for name in names}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_comment_another_mtime_and_another_folder_change_no_machine_code(prints: dict[str, Prints], mode: str) -> None:
+    change = compare(prints[mode].base, prints[mode].neutral)
+    assert (change.device_code, change.host_code) == ("unchanged", False), change
+    assert change.text == "no machine code changed"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_kernels_that_an_edit_changed_are_named_and_no_other(prints: dict[str, Prints], mode: str) -> None:
+    change = compare(prints[mode].base, prints[mode].edited)
+    assert change.device_code == "changed"
+    assert _changed(change) == {"void scale<double, 32>(double*, double)", "void scale<float, 64>(float*, float)"}
+    assert set(change.kernels) == set(prints[mode].base.device)
+    assert change.text == "device code changed (2 kernels)"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_fingerprint_survives_json(prints: dict[str, Prints], mode: str) -> None:
+    one = prints[mode].base
+    assert Fingerprint.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+def test_the_modes_are_what_they_say(prints: dict[str, Prints]) -> None:
+    """So that no test above passes on another mode than its name's."""
+    from tasks.binary.image import device_image
+
+    entries = {mode: [e for c in device_image(one.objects[0]).containers for e in c.entries]
+               for mode, one in prints.items()}
+    assert [sorted(e.compression for e in entries[mode]) for mode in ("LZ4", "zstd", "uncompressed")] == [
+        ["lz4", "none"], ["zstd", "zstd"], ["none", "none"]]
+    assert {e.flags & 2 for e in entries["-G"]} == {2}
+    assert [e.arch for e in entries["two architectures and PTX"]] == ["sm_80", "sm_90a", "compute_90"]
+    for mode in ("-lineinfo", "-G", "-dc -lineinfo", "sm_120 -lineinfo"):
+        assert prints[mode].base.containers != prints[mode].neutral.containers, "the raw bytes should differ here"
+
+
+def test_a_touched_rebuild_leaves_plain_containers_byte_for_byte(toolkit: Toolkit, prints: dict[str, Prints]) -> None:
+    again = fingerprint(toolkit.again(SOURCE, *MODES["plain"], place="mode0"))
+    assert again == prints["plain"].base
+
+
+def _plain(toolkit: Toolkit, source: str) -> Fingerprint:
+    return fingerprint(toolkit.compile(source, *SM80, place="mode0"))
+
+
+def test_a_host_only_edit_changes_the_host_digest_alone(toolkit: Toolkit, prints: dict[str, Prints]) -> None:
+    change = compare(prints["plain"].base, _plain(toolkit, HOST_ONLY))
+    assert (change.device_code, change.host_code, change.text) == ("unchanged", True, "host code only")
+
+
+@pytest.mark.parametrize(("old", "new"), [("{1.f, 2.f", "{1.f, 5.f"), ("counter = 7", "counter = 8"), ('"%d', '"%i')],
+                         ids=["constant", "variable", "string literal"])
+def test_an_edit_of_data_alone_is_device_code_too(toolkit: Toolkit, prints: dict[str, Prints], old: str, new: str) -> None:
+    change = compare(prints["plain"].base, _plain(toolkit, SOURCE.replace(old, new)))
+    assert (change.device_code, change.data, change.kernels) == ("changed", ("sm_80",), {})
+    assert change.text == "device code changed (data only)"
+
+
+def test_a_new_kernel_is_the_only_change_though_it_moves_all_others(toolkit: Toolkit, prints: dict[str, Prints]) -> None:
+    more = SOURCE.replace("namespace {", "__global__ void aaa(float* x) { *x = 1; }\nnamespace {")
+    change = compare(prints["plain"].base, _plain(toolkit, more))
+    assert _changed(change) == {"aaa(float*)"}
+    assert (change.functions, change.data) == ({}, ())
+    ptx = compare(prints["-G PTX"].base, fingerprint(toolkit.compile(more, *MODES["-G PTX"], place="mode4")))
+    assert _changed(ptx) == {"aaa(float*)"}
+
+
+def test_launch_bounds_are_a_change_of_the_kernel(toolkit: Toolkit, prints: dict[str, Prints]) -> None:
+    bounded = SOURCE.replace("__global__ void count", "__global__ void __launch_bounds__(32) count")
+    change = compare(prints["plain"].base, _plain(toolkit, bounded))
+    assert _changed(change) == {"count(int*)"}
+
+
+def test_an_architecture_more_is_a_change(prints: dict[str, Prints]) -> None:
+    change = compare(prints["plain"].base, prints["two architectures and PTX"].base)
+    assert change.device_code == "changed"
+    assert set(change.kernels) == {"sm_90a", "compute_90"}
+
+
+def test_a_unit_without_kernels_has_no_device_code_until_it_gets_some(toolkit: Toolkit,
+                                                                      prints: dict[str, Prints], tmp_path: Path) -> None:
+    from tests.binary.toolkit import run
+
+    (tmp_path / "host.cc").write_text("int answer() { return 42; }\n")
+    run("g++", "-c", tmp_path / "host.cc", "-o", tmp_path / "host.o")
+    none = fingerprint(tmp_path / "host.o")
+    assert compare(none, none).device_code == "none"
+    assert compare(none, prints["plain"].base).device_code == "changed"
+    assert compare(prints["plain"].base, none).device_code == "changed"
+
+
+@pytest.mark.parametrize("data", [None, [], {}, {"format": 0}, {"format": 1}, {"format": 1, "host": "", "containers": 3,
+                                                                              "device": {}}])
+def test_what_is_no_fingerprint_is_a_value_error(data: object) -> None:
+    with pytest.raises(ValueError, match="fingerprint"):
+        Fingerprint.from_json(data)
