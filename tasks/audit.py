@@ -6,6 +6,7 @@ import json as json_format
 
 from tasks.auditing import audit_checkout
 from tasks.errors import UserError
+from tasks.report.document import error_document
 from tasks.session import Session
 
 __all__ = ["audit"]
@@ -15,7 +16,12 @@ def audit(session: Session, json: bool = False) -> None:
     """`audit`: the matrix of units and headers, the causes of its gaps, other findings."""
     from tasks.report.audit_table import as_document, print_table
 
-    found = audit_checkout(session)
+    try:
+        found = audit_checkout(session)
+    except UserError as error:
+        if json:
+            print(error_document("audit", str(error)), flush=True)
+        raise
     if json:
         print(json_format.dumps(as_document(found), indent=1), flush=True)
     else:

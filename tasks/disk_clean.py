@@ -30,8 +30,6 @@ def disk_clean(session: Session, json: bool = False) -> None:
         refusal = _refusal(session, box, json)
         if refusal is None:
             _remove_all(session, box, removed, failed)
-    else:
-        session.say("nothing to remove")
     if json:
         _print(box, removed, failed)
     if refusal is not None:

@@ -11,6 +11,7 @@ from tasks.errors import UserError
 from tasks.evidence.chain import UnitJudgement
 from tasks.evidence.receipts import UnitReceipt
 from tasks.evidence.snapshot import Observer
+from tasks.report.document import error_document
 from tasks.session import Session
 from tasks.survey import WatchedUnit
 
@@ -76,27 +77,39 @@ def _lines(answer: dict[str, Any], root: str) -> list[str]:
     return lines
 
 
-def why(session: Session, units: list[str] | None = None, json: bool = False) -> None:
-    """`why`: the answer for every unit that is named."""
+def _named_units(session: Session, names: list[str]) -> list[WatchedUnit]:
+    """The units of these names; :class:`UserError` with the names that there are for any other."""
     survey = session.survey(again=True)
     known = ", ".join(survey.units)
-    if not units:
-        raise UserError(f"Which unit? These reach a watched header: {known}.", f"doit why {next(iter(survey.units))}")
-    for name in units:
+    first = next(iter(survey.units))
+    if not names:
+        raise UserError(f"Which unit? These reach a watched header: {known}.", session.command(f"why {first}"))
+    for name in names:
         if name not in survey.units:
             import difflib
 
             near = difflib.get_close_matches(name, survey.units, n=1)
-            others = [unit.name for unit in survey.checkout.units]
-            about = "reaches no watched header" if name in others else "is no unit of the provider"
-            raise UserError(f"{name} {about}. These do: {known}.",
-                            f"doit why {near[0] if near else next(iter(survey.units))}")
+            listed = any(unit.name == name for unit in survey.checkout.units)
+            about = "reaches no watched header" if listed else "is no unit of the provider"
+            raise UserError(f"{name} {about}. These do: {known}.", session.command(f"why {near[0] if near else first}"))
+    return [survey.units[name] for name in names]
+
+
+def why(session: Session, units: list[str] | None = None, json: bool = False) -> None:
+    """`why`: the answer for every unit that is named."""
+    try:
+        named = _named_units(session, list(units or ()))
+    except UserError as error:
+        if json:
+            print(error_document("why", str(error)), flush=True)
+        raise
     judged = session.judged()
-    answers = [_answer(session, survey.units[name], judged.units[name], judged.observer) for name in units]
+    location = session.survey().location
+    answers = [_answer(session, unit, judged.units[unit.name], judged.observer) for unit in named]
     if json:
-        document = {"schema": 1, "task": "why", "ort_root": str(survey.location.ort_root),
-                    "build_dir": str(survey.location.build_dir), "units": answers}
+        document = {"schema": 1, "task": "why", "ort_root": str(location.ort_root),
+                    "build_dir": str(location.build_dir), "units": answers}
         print(json_format.dumps(document, indent=1), flush=True)
         return
     for answer in answers:
-        print("\n".join(_lines(answer, str(survey.location.ort_root))), flush=True)
+        print("\n".join(_lines(answer, str(location.ort_root))), flush=True)

@@ -15,8 +15,9 @@ from tasks.box.mounts import Mount, below, is_below, mount_of, read_mounts
 from tasks.box.processes import Processes, see_processes
 from tasks.box.tally import Tally
 from tasks.box.walk import walk
+from tasks.checkout.cmake_cache import read_cache
 
-__all__ = ["Box", "See", "nested_doubt", "owner_name", "place_doubts", "survey"]
+__all__ = ["Box", "See", "owner_name", "place_doubts", "survey"]
 
 See = Callable[[], Processes]
 
@@ -73,21 +74,19 @@ def place_doubts(path: Path, ort_root: Path, mounts: tuple[Mount, ...]) -> list[
     return doubts
 
 
-def nested_doubt(tally: Tally, ort_root: Path, configured: Path | None, path: Path) -> str | None:
+def _nested_doubt(tally: Tally, ort_root: Path, configured: Path | None, path: Path) -> str | None:
     """Whether another build folder lies in this one."""
     if configured is not None and is_below(os.path.realpath(configured), os.path.realpath(path)):
         return "the configured build directory lies in it"
     for cache in tally.caches:
-        found = Found(Path(cache).parent, "build")
-        if not cache_names_other(found.path, ort_root):
-            return f"another build folder of this checkout lies in it: {found.path}"
+        folder = Path(cache).parent
+        if not _of_another_project(folder, ort_root):
+            return f"another build folder of this checkout lies in it: {folder}"
     return None
 
 
-def cache_names_other(folder: Path, ort_root: Path) -> bool:
+def _of_another_project(folder: Path, ort_root: Path) -> bool:
     """Whether a nested cache is that of another project, as third-party builds have."""
-    from tasks.checkout.cmake_cache import read_cache
-
     try:
         home = read_cache(folder / "CMakeCache.txt").get("CMAKE_HOME_DIRECTORY")
     except OSError:
@@ -126,14 +125,16 @@ def _folder(one: Found, tally: Tally, box: Box, user: int, mounts: tuple[Mount, 
         shape.append(f"it belongs to {owner_name(status.st_uid)}")
     doubt = cache_doubt(one, box.ort_root)
     shape += [doubt] if doubt else []
-    nested = nested_doubt(tally, box.ort_root, box.configured, path)
+    nested = _nested_doubt(tally, box.ort_root, box.configured, path)
     shape += [nested] if nested else []
     unknowns = processes.doubts(real)
     if box.started_in is not None and is_below(os.path.realpath(box.started_in), real):
         unknowns.append("doit was started in it")
+    # Who uses what a link points to says nothing about the link.
+    holders = [] if one.kind == "link" else processes.holders(real)
     age = box.now - tally.newest if tally.newest else None
     verdict, reasons = judge(
-        tally, age, box.stale_after_days, mine=mine, holders=(holders := processes.holders(real)), shape=shape,
+        tally, age, box.stale_after_days, mine=mine, holders=holders, shape=shape,
         unknowns=unknowns, configured=box.configured is not None and real == os.path.realpath(box.configured),
         other_age_s=box.now - tally.other if tally.other else None)
     cache = one.cache

@@ -30,10 +30,10 @@ def _shown(folder: Folder, box: Box) -> str:
 def folder_lines(folder: Folder, box: Box) -> Iterator[str]:
     """One row, and below it what explains the verdict."""
     made = " ".join(part for part in (folder.configuration, folder.generator) if part)
-    yield f"{human(folder.tally.bytes):>8} {age(folder.age_s):>6}  {folder.verdict:<20}  {_shown(folder, box)}"
-    notes = [", ".join(part for part in (made, f"of {folder.owner}") if part), *folder.reasons[:4]]
-    if len(folder.reasons) > 4:
-        notes.append(f"and {len(folder.reasons) - 4} more reasons (--json has all)")
+    yield f"{human(folder.tally.bytes):>8} {age(folder.age_s):>6}  {folder.verdict:<21}  {_shown(folder, box)}"
+    notes = [", ".join(part for part in (made, f"of {folder.owner}") if part), *folder.reasons[:3]]
+    if len(folder.reasons) > 3:
+        notes.append(f"and {len(folder.reasons) - 3} more (--json has all)")
     for note in notes:
         yield f"{'':17}{note}"
 
@@ -44,12 +44,15 @@ def box_lines(box: Box) -> Iterator[str]:
     if not box.folders:
         yield "  no build folder in it"
         return
-    yield f"{'size':>8} {'built':>6}  {'verdict':<20}  folder"
+    yield f"{'size':>8} {'built':>6}  {'verdict':<21}  folder"
     for folder in box.folders:
         yield from folder_lines(folder, box)
     many = len(box.stale)
-    yield (f"{human(box.gain):>8} could be won from {many} folder{'' if many == 1 else 's'} not built for"
-           f" {box.stale_after_days:g} days" + (" (doit disk_clean)" if many else ""))
+    if many:
+        yield (f"{human(box.gain):>8} could be won from {many} folder{'' if many == 1 else 's'}, not built for"
+               f" {box.stale_after_days:g} days: doit disk_clean")
+    else:
+        yield f"nothing to clean: no folder is clearly yours, unused and not built for {box.stale_after_days:g} days"
 
 
 def space_lines(systems: Iterable[FileSystem]) -> Iterator[str]:

@@ -19,17 +19,13 @@ MODES: dict[str, tuple[str, ...]] = {
     "plain": SM80,
     "two architectures and PTX": ("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90a,code=sm_90a",
                                   "-gencode", "arch=compute_90,code=compute_90", "--threads", "2"),
-    "-lineinfo": ("-lineinfo", *SM80),
-    "-G": ("-G", *SM80),
-    "-G PTX": ("-G", "-gencode", "arch=compute_80,code=compute_80"),
+    "-lineinfo, zstd": ("-lineinfo", "-compress-mode", "size", *SM80),
+    "-G, uncompressed": ("-G", "-compress-mode", "none", *SM80),
+    "-G PTX, LZ4": ("-G", "-compress-mode", "speed", "-gencode", "arch=compute_80,code=compute_80"),
     "-lineinfo PTX": ("-lineinfo", "-gencode", "arch=compute_80,code=compute_80"),
     "-dc": ("-dc", *SM80),
     "-dc -lineinfo": ("-dc", "-lineinfo", *SM80),
-    "-dc -G": ("-dc", "-G", *SM80),
     "sm_120 -lineinfo": ("-lineinfo", "-arch=sm_120"),
-    "LZ4": ("-compress-mode", "speed", "-arch=sm_80"),
-    "zstd": ("-compress-mode", "size", "-arch=sm_80"),
-    "uncompressed": ("-compress-mode", "none", "-arch=sm_80"),
 }
 # All at once that must not matter: a comment that moves every line, another mtime, another folder.
 COMMENT = "// nothing but\n// a comment\n" + SOURCE
@@ -94,11 +90,11 @@ def test_the_modes_are_what_they_say(prints: dict[str, Prints]) -> None:
 
     entries = {mode: [e for c in device_image(one.objects[0]).containers for e in c.entries]
                for mode, one in prints.items()}
-    assert [sorted(e.compression for e in entries[mode]) for mode in ("LZ4", "zstd", "uncompressed")] == [
-        ["lz4", "none"], ["zstd", "zstd"], ["none", "none"]]
-    assert {e.flags & 2 for e in entries["-G"]} == {2}
+    assert [[e.compression for e in entries[mode]] for mode in ("-G PTX, LZ4", "-lineinfo, zstd", "-G, uncompressed")
+            ] == [["lz4"], ["zstd"], ["none"]]
+    assert {e.flags & 2 for e in entries["-G, uncompressed"]} == {2}
     assert [e.arch for e in entries["two architectures and PTX"]] == ["sm_80", "sm_90a", "compute_90"]
-    for mode in ("-lineinfo", "-G", "-dc -lineinfo", "sm_120 -lineinfo"):
+    for mode in ("-lineinfo, zstd", "-G, uncompressed", "-dc -lineinfo", "sm_120 -lineinfo"):
         assert prints[mode].base.containers != prints[mode].neutral.containers, "the raw bytes should differ here"
 
 
@@ -129,7 +125,7 @@ def test_a_new_kernel_is_the_only_change_though_it_moves_all_others(toolkit: Too
     change = compare(prints["plain"].base, _plain(toolkit, more))
     assert _changed(change) == {"aaa(float*)"}
     assert (change.functions, change.data) == ({}, ())
-    ptx = compare(prints["-G PTX"].base, fingerprint(toolkit.compile(more, *MODES["-G PTX"], place="mode4")))
+    ptx = compare(prints["-G PTX, LZ4"].base, fingerprint(toolkit.compile(more, *MODES["-G PTX, LZ4"], place="mode4")))
     assert _changed(ptx) == {"aaa(float*)"}
 
 
