@@ -6,7 +6,6 @@ import json as json_format
 
 from tasks.auditing import audit_checkout
 from tasks.errors import UserError
-from tasks.report.document import error_document
 from tasks.session import Session
 
 __all__ = ["audit"]
@@ -16,14 +15,9 @@ def audit(session: Session, json: bool = False) -> None:
     """`audit`: the matrix of units and headers, the causes of its gaps, other findings."""
     from tasks.report.audit_table import as_document, print_table
 
-    try:
-        found = audit_checkout(session)
-    except UserError as error:
-        if json:
-            print(error_document("audit", str(error)), flush=True)
-        raise
+    found = audit_checkout(session)
     if json:
-        print(json_format.dumps(as_document(found), indent=1), flush=True)
+        session.document("audit", json_format.dumps(as_document(found), indent=1))
     else:
         print_table(found)
     if not found.tracked:

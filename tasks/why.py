@@ -11,7 +11,6 @@ from tasks.errors import UserError
 from tasks.evidence.chain import UnitJudgement
 from tasks.evidence.receipts import UnitReceipt
 from tasks.evidence.snapshot import Observer
-from tasks.report.document import error_document
 from tasks.session import Session
 from tasks.survey import WatchedUnit
 
@@ -97,19 +96,14 @@ def _named_units(session: Session, names: list[str]) -> list[WatchedUnit]:
 
 def why(session: Session, units: list[str] | None = None, json: bool = False) -> None:
     """`why`: the answer for every unit that is named."""
-    try:
-        named = _named_units(session, list(units or ()))
-    except UserError as error:
-        if json:
-            print(error_document("why", str(error)), flush=True)
-        raise
+    named = _named_units(session, list(units or ()))
     judged = session.judged()
     location = session.survey().location
     answers = [_answer(session, unit, judged.units[unit.name], judged.observer) for unit in named]
     if json:
         document = {"schema": 1, "task": "why", "ort_root": str(location.ort_root),
                     "build_dir": str(location.build_dir), "units": answers}
-        print(json_format.dumps(document, indent=1), flush=True)
+        session.document("why", json_format.dumps(document, indent=1))
         return
     for answer in answers:
         print("\n".join(_lines(answer, str(location.ort_root))), flush=True)

@@ -31,8 +31,8 @@ _TIMEOUT_S = 60
 Answers = Mapping[tuple[str, str], bool]
 
 
-def _output(words: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> str | None:
-    """The command's standard output; None where it cannot be run or fails."""
+def _output(words: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> tuple[int, str] | None:
+    """The command's exit status and standard output; None where it cannot be run or takes too long."""
     import subprocess
 
     from plumbum import CommandNotFound, local
@@ -54,7 +54,7 @@ def _output(words: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> str 
         process.kill()
         process.wait()
         raise
-    return None if process.returncode != 0 else os.fsdecode(output)
+    return process.returncode, os.fsdecode(output)
 
 
 def _compiled(output: str, objects: Iterable[str], build_dir: Path) -> set[str]:
@@ -85,12 +85,13 @@ def ask_make(program: str, build_dir: Path, environ: Mapping[str, str], statemen
         now = _output([*words, *targets], build_dir, environ)
         if now is None:
             continue
-        due = _compiled(now, objects, build_dir)
+        # Where make cannot even read its records, it compiles nothing.
+        due = _compiled(now[1], objects, build_dir) if now[0] == 0 else set()
         for header in dict.fromkeys(header for obj in objects for header in headers.get(obj, ())):
             edited = [word for name in names[header] for word in ("-W", name)]
             told = _output([*words, *edited, *targets], build_dir, environ)
             if told is not None:
-                would = _compiled(told, objects, build_dir)
+                would = _compiled(told[1], objects, build_dir) if told[0] == 0 else set()
                 answers.update({(obj, header): obj in would for obj in objects
                                 if obj not in due and header in headers.get(obj, ())})
     return answers
@@ -119,7 +120,7 @@ def ask_ninja(program: str, build_dir: Path, config: str, environ: Mapping[str, 
         def would(numbers: Mapping[int, str]) -> set[str] | None:
             (copies / ".ninja_deps").write_bytes(redirected(content, numbers))
             told = _output(words, build_dir, environ)
-            return None if told is None else _compiled(told, objects, build_dir)
+            return None if told is None or told[0] != 0 else _compiled(told[1], objects, build_dir)
 
         due = would({})
         for header in dict.fromkeys(header for obj in objects for header in headers.get(obj, ())):

@@ -21,6 +21,8 @@ from tasks.closure.recorded import Files, UnitRecord, due_by_time, written_elsew
 __all__ = ["read_make_records"]
 
 _SET = re.compile(r"^set\((CMAKE_DEPENDS_\w+)\s(.*?)\)\n", re.M | re.S)
+# In the middle of a name; make takes it for the end of a target.
+_BARE_COLON = re.compile(r"[^\s\\]:(?=[^\s:=])")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -72,7 +74,7 @@ class _Target:
     waiting: Mapping[str, tuple[str, ...]]
     depfiles: Mapping[str, str]
     by_scanner: bool
-    missing: str | None
+    stops: str | None
 
 
 class _Reader:
@@ -111,9 +113,13 @@ class _Reader:
         else:
             recorded = self._absolute(_fragment(folder / "compiler_depend.make"))
         needed = ("depend.make", "compiler_depend.make") if depfiles else ("depend.make",)
-        missing = next((name for name in needed if not (folder / name).exists()), None)
+        stops = next((f"{name} is missing: make stops" for name in needed if not (folder / name).exists()), None)
+        colon = any(":" in path for paths in waiting.values() for path in paths) or any(
+            _BARE_COLON.search(_text(folder / name) or "") for name in needed)
+        if stops is None and colon:
+            stops = "a header's path holds a colon, which CMake's makefile cannot: make stops"
         return _Target(recorded, self._absolute(_fragment(folder / "depend.make")), waiting, depfiles,
-                       bool(lists.get("CMAKE_DEPENDS_LANGUAGES")), missing)
+                       bool(lists.get("CMAKE_DEPENDS_LANGUAGES")), stops)
 
     def _waiting(self, internal: Path, depfiles: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         """What the next ordinary build takes over from depfiles before it compiles."""
@@ -144,11 +150,10 @@ class _Reader:
         due = due_by_time(obj, (*statement.inputs, *(found or ())), self._files)
         if due is None and found is None and target.by_scanner:
             due = "CMake scans it at the next build"
-        stops = None if target.missing is None else f"{target.missing} is missing: make stops"
         # nvcc preprocesses for the depfile before it compiles; what is newer than that was not read for it.
         began = None if depfile is None else self._files.mtime(depfile)
         used = elsewhere is None and (depfile is not None or target.by_scanner)
-        return UnitRecord(found, origin, elsewhere or state, used, obj not in target.waiting, due, stops, began)
+        return UnitRecord(found, origin, elsewhere or state, used, obj not in target.waiting, due, target.stops, began)
 
 
 def read_make_records(build_dir: Path, statements: Iterable[Statement], files: Files) -> Mapping[str, UnitRecord]:

@@ -124,7 +124,7 @@ def plain_lines(audit: Audit) -> list[str]:
     for found in (*audit.causes, *audit.findings):
         lines += _told(found)
     if audit.tracked:
-        lines.append("every pair of unit and header is tracked: an edit makes the build system recompile")
+        lines.append("every pair of unit and header is tracked: an edit makes the build tool recompile")
     return lines
 
 

@@ -286,12 +286,11 @@ extern "C" int {name}() {{
 """
 
 
-def _edit_while_compiling(project: Project, started: Path, launcher: Path, after_s: float) -> None:
-    launcher.write_text(f'#!/bin/sh\ntouch "{started}"\nexec "$@"\n')
-    launcher.chmod(0o755)
+def edit_while_compiling(project: Project, begun: Path, after_s: float) -> None:
+    """Start a build, and edit the header a while after `begun` is there."""
     command = ["cmake", "--build", str(project.build_dir), "--target", PROVIDER, "--parallel", "2"]
     building = subprocess.Popen(command, env=project.environ, stdout=subprocess.DEVNULL)
-    while not started.exists():
+    while not begun.exists():
         assert building.poll() is None
         time.sleep(0.01)
     time.sleep(after_s)
@@ -304,9 +303,11 @@ def _edit_while_compiling(project: Project, started: Path, launcher: Path, after
 def test_an_edit_while_the_compile_runs_is_doubted(project: Project, tmp_path: Path) -> None:
     for name in ("fmha_sm50", "fmha_sm80"):
         (project.folder / f"{name}.cu").write_text(_SLOW.format(name=name))
-    launcher = tmp_path / "launcher"
+    launcher, begun = tmp_path / "launcher", tmp_path / "begun"
+    launcher.write_text(f'#!/bin/sh\ntouch "{begun}"\nexec "$@"\n')
+    launcher.chmod(0o755)
     project.configure(f"CMAKE_CXX_COMPILER_LAUNCHER={launcher}", "CMAKE_BUILD_TYPE=Debug")
-    _edit_while_compiling(project, tmp_path / "started", launcher, 0.2)
+    edit_while_compiling(project, begun, 0.3)
     document = project.audit()
     cell = project.cell(document)
     project.build()

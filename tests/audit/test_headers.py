@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from .conftest import FOLDER, Project
+from .test_conditions import edit_while_compiling
 
 Built = Callable[..., Project]
 ODD = ("sp ace", "do$lar", "ha#sh", "co:lon")
@@ -145,9 +145,7 @@ def test_before_the_first_build_nothing_is_known_and_all_is_compiled(project: Pr
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("generator", ["Unix Makefiles"])
-def test_nvcc_writes_the_depfile_early_so_that_make_users_see_a_late_edit(project: Project, tmp_path: Path) -> None:
-    from .test_conditions import _edit_while_compiling
-
+def test_nvcc_writes_the_depfile_early_so_that_make_users_see_a_late_edit(project: Project) -> None:
     lists = project.root / "cmake" / "CMakeLists.txt"
     lists.write_text(lists.read_text().replace("LANGUAGES CXX)", "LANGUAGES CXX CUDA)", 1)
                      .replace("PROPERTIES LANGUAGE CXX", "PROPERTIES LANGUAGE CUDA")
@@ -156,11 +154,10 @@ def test_nvcc_writes_the_depfile_early_so_that_make_users_see_a_late_edit(projec
         unit.write("#include <regex>\n__global__ void kernel(float* x) { *x *= REVISION; }\n"
                    "void launch(float* x, const char* text) { if (std::regex_match(text, std::regex(text)))"
                    " kernel<<<1, 1>>>(x); }\n")
-    launcher = tmp_path / "launcher"
-    project.configure(f"CMAKE_CUDA_COMPILER_LAUNCHER={launcher}", "CMAKE_CUDA_ARCHITECTURES=80;90")
+    project.configure("CMAKE_CUDA_ARCHITECTURES=80;90")
     depfile = project.build_dir.joinpath("CMakeFiles", "onnxruntime_providers_cuda.dir",
                                          *(project.folder / "fmha_sm80.cu.o.d").parts[1:])
-    _edit_while_compiling(project, depfile, launcher, 0.1)
+    edit_while_compiling(project, depfile, 0.1)
     cell = project.cell()
     assert (cell["state"], cell["recompiles"], cell["cause"]) == ("not tracked", False, "edited-while-compiling")
     assert project.build().revision() == 1

@@ -54,7 +54,7 @@ class Part:
 
 
 def elf(parts: Sequence[Part], kind: int = 1, machine: int = 62) -> bytes:
-    """A 64-bit little-endian ELF file (`kind` 1: object, 3: shared library), sections in this order after the null one."""
+    """A 64-bit little-endian ELF file (`kind` 1: object, 3: shared library) with these sections after the null one."""
     names = b"\0"
     rows = [bytes(64)]
     body = bytearray(64)
@@ -86,7 +86,7 @@ def offset_of(image: bytes, piece: bytes) -> int:
 
 
 def library_with(*containers: bytes, registered: Sequence[int] | None = None) -> bytes:
-    """A shared library with these containers; wrappers name those whose numbers are in `registered` (all by default)."""
+    """A shared library with these containers; wrappers name those whose numbers are `registered` (all by default)."""
     def build(addresses: Sequence[int]) -> bytes:
         return elf([Part(".nv_fatbin", b"".join(containers)),
                     Part(".nvFatBinSegment", b"".join(wrapper(address) for address in addresses))], kind=3)

@@ -137,8 +137,8 @@ def test_a_shared_provider_holds_its_objects_and_not_the_edited_one(toolkit: Too
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("how", [(), ("-no-pie",), ("-static",)], ids=["pie", "no-pie", "static"])
-def test_a_test_executable_that_the_provider_is_linked_into_holds_its_objects(toolkit: Toolkit, units: dict[str, Path],
-                                                                              tmp_path: Path, how: tuple[str, ...]) -> None:
+def test_a_test_executable_that_the_provider_is_linked_into_holds_its_objects(
+        toolkit: Toolkit, units: dict[str, Path], tmp_path: Path, how: tuple[str, ...]) -> None:
     (tmp_path / "main.cc").write_text(MAIN)
     run("g++", "-c", tmp_path / "main.cc", "-o", tmp_path / "main.o")
     run("ar", "rcs", tmp_path / "provider.a", *units.values())
@@ -158,7 +158,8 @@ def test_the_container_that_nvcc_puts_first_when_it_links_is_no_objects(toolkit:
 
 
 @pytest.mark.cuda
-def test_a_provider_from_before_the_edit_still_holds_the_former_container(toolkit: Toolkit, units: dict[str, Path]) -> None:
+def test_a_provider_from_before_the_edit_still_holds_the_former_container(toolkit: Toolkit,
+                                                                          units: dict[str, Path]) -> None:
     former, new = fingerprint(units["one"]), fingerprint(toolkit.compile(EDITED, *ARCHS))
     before = toolkit.link(list(units.values()), "-shared")
     after = toolkit.link([toolkit.compile(EDITED, *ARCHS), units["two"]], "-shared")

@@ -19,7 +19,9 @@ CALLER = """\
 extern __device__ float mix(float, int);
 extern __device__ float blend(float, int);
 __device__ int counter = 7;
-template <int N> __global__ void both(float* x) { __shared__ float s[N]; s[threadIdx.x] = x[0]; __syncthreads(); x[1] = s[N - 1]; }
+template <int N> __global__ void both(float* x) {
+  __shared__ float s[N]; s[threadIdx.x] = x[0]; __syncthreads(); x[1] = s[N - 1];
+}
 __global__ void caller(float* x) { x[threadIdx.x] = mix(x[0], 3); atomicAdd(&counter, 1); printf("one %f\\n", x[0]); }
 void first(float* x) { caller<<<1, 4>>>(x); both<64><<<1, 64>>>(x); }
 """
@@ -27,7 +29,9 @@ CALLEE = """\
 #include <cstdio>
 extern __device__ int counter;
 __constant__ float table[2] = {9.f, 8.f};
-template <int N> __global__ void both(float* x) { __shared__ float s[N]; s[threadIdx.x] = x[0]; __syncthreads(); x[1] = s[N - 1]; }
+template <int N> __global__ void both(float* x) {
+  __shared__ float s[N]; s[threadIdx.x] = x[0]; __syncthreads(); x[1] = s[N - 1];
+}
 __device__ __noinline__ float mix(float a, int b) { return a * b + 2.5f; }
 __device__ __noinline__ float blend(float a, int b) { return a - b; }
 __device__ float (*chosen)(float, int) = mix;
@@ -77,7 +81,8 @@ def test_relocatable_objects_are_contained_when_the_device_link_was_made_from_th
 
 @pytest.mark.parametrize("flags", [("-G", *TWO_ARCHS), ("-lineinfo", "-arch=sm_120")],
                          ids=["-G, two architectures", "-lineinfo, sm_120"])
-def test_neither_debug_information_nor_the_architecture_hides_the_device_link(toolkit: Toolkit, flags: tuple[str, ...]) -> None:
+def test_neither_debug_information_nor_the_architecture_hides_the_device_link(toolkit: Toolkit,
+                                                                              flags: tuple[str, ...]) -> None:
     linked = Linked(toolkit, *flags)
     assert [one.status for one in linked.judge(linked.provider, linked.objects)] == ["contained", "contained"]
     edited = [linked.objects[0], linked.compile(CALLEE.replace("2.5f", "3.5f"), "callee")]
@@ -88,7 +93,7 @@ EDITS = {
     "a device function": ("2.5f", "3.5f", r"mix\(float, int\) has other code"),
     "a constant": ("9.f", "7.f", "variable table has another content"),
     "a string literal": ("two", "TWO", r"variable \$str has another content"),
-    "a function pointer's target": ("chosen)(float, int) = mix", "chosen)(float, int) = blend", "variable chosen"),
+    "a function pointer's target": ("(float, int) = mix", "(float, int) = blend", "variable chosen"),
     "a kernel's name": ("void callee", "void renamed", r"kernel renamed\(float\*\) is missing"),
 }
 

@@ -36,7 +36,8 @@ def _agree(content: bytes) -> int:
 
 def test_an_object_is_read_as_pyelftools_reads_it(tmp_path: Path) -> None:
     source = tmp_path / "x.cc"
-    source.write_text("#include <string>\nstatic int n; int* p = &n;\nstd::string f(int i) { return std::to_string(i); }\n")
+    source.write_text("#include <string>\nstatic int n; int* p = &n;\n"
+                      "std::string f(int i) { return std::to_string(i); }\n")
     run("g++", "-g", "-ffunction-sections", "-c", source, "-o", tmp_path / "x.o")
     assert _agree((tmp_path / "x.o").read_bytes()) > 100
 

@@ -6,6 +6,7 @@ import os
 import resource
 import struct
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from tests.binary import synthetic as syn
 from tests.binary.toolkit import SOURCE, Toolkit
 
 # FUZZ_EXAMPLES=100000 makes that many inputs a test.
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "150"))
 FUZZ = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 SMALL = syn.library_with(
@@ -54,18 +55,14 @@ def _examine(path: Path, whole: DeviceImage) -> None:
         if found.status == "contained":
             _hold(image, whole)
         for ask in (fingerprint, lambda path: kernels(device_image(path))):
-            try:
+            with suppress(BadFatbin):
                 ask(path)
-            except BadFatbin:
-                pass
         with image.open() as source:
             for entry in (entry for container in image.containers for entry in container.entries):
-                try:
+                with suppress(BadFatbin):
                     assert len(payload(source, entry)) <= 1 << 30
-                except BadFatbin:
-                    pass
     except BadFatbin as error:
-        assert str(path) in str(error)
+        assert error.path == path  # noqa: PT017
     assert time.perf_counter() - started < 5
 
 
@@ -98,7 +95,7 @@ def _headers(image: DeviceImage, content: bytes) -> list[int]:
     for container in image.containers:
         places += range(container.offset, container.offset + 16)
         for entry in container.entries:
-            places += [*range(entry.offset - 72, entry.offset), *range(entry.offset, min(entry.offset + 64, len(content)))]
+            places += range(entry.offset - 72, entry.offset + 64)
     return [place for place in places if 0 <= place < len(content)]
 
 

@@ -89,7 +89,8 @@ def test_the_kernels_of_some_containers_are_listed_alone(toolkit: Toolkit) -> No
     ("_Z5scaleIfLi64EEvPT_S0_", "void scale<float, 64>(float*, float)"),
     ("__nv_static_22__704178c0_4_k_cu_table__Z2stPi", "st(int*)"),
     ("_ZN33_GLOBAL__N__704178c0_4_k_cu_table6hiddenEPf", "(anonymous namespace)::hidden(float*)"),
-    ("plain_c_name", "plain_c_name"), ("_Znonsense", "_Znonsense"), ("", ""), ("__nv_static_9999_x", "__nv_static_9999_x"),
+    ("plain_c_name", "plain_c_name"), ("_Znonsense", "_Znonsense"), ("", ""),
+    ("__nv_static_9999_x", "__nv_static_9999_x"),
     ("_Z" + "9" * 40000, "_Z" + "9" * 40000)])
 def test_names_are_written_as_in_the_source_where_they_are_mangled(mangled: str, name: str) -> None:
     assert demangle(mangled) == name

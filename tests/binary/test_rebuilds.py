@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tasks.binary.fingerprint import DeviceChange, Fingerprint, compare, fingerprint
-from tests.binary.toolkit import SOURCE, Toolkit
+from tasks.binary.image import device_image
+from tasks.binary.names import demangle
+from tests.binary.toolkit import SOURCE, Toolkit, run
 
 pytestmark = pytest.mark.cuda
 
@@ -57,13 +59,12 @@ def prints(toolkit: Toolkit) -> dict[str, Prints]:
 
 
 def _changed(change: DeviceChange) -> set[str]:
-    from tasks.binary.names import demangle
-
     return {demangle(name) for names in change.kernels.values() for name in names}
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_comment_another_mtime_and_another_folder_change_no_machine_code(prints: dict[str, Prints], mode: str) -> None:
+def test_a_comment_another_mtime_and_another_folder_change_no_machine_code(prints: dict[str, Prints],
+                                                                           mode: str) -> None:
     change = compare(prints[mode].base, prints[mode].neutral)
     assert (change.device_code, change.host_code) == ("unchanged", False), change
     assert change.text == "no machine code changed"
@@ -86,8 +87,6 @@ def test_a_fingerprint_survives_json(prints: dict[str, Prints], mode: str) -> No
 
 def test_the_modes_are_what_they_say(prints: dict[str, Prints]) -> None:
     """So that no test above passes on another mode than its name's."""
-    from tasks.binary.image import device_image
-
     entries = {mode: [e for c in device_image(one.objects[0]).containers for e in c.entries]
                for mode, one in prints.items()}
     assert [[e.compression for e in entries[mode]] for mode in ("-G PTX, LZ4", "-lineinfo, zstd", "-G, uncompressed")
@@ -114,13 +113,15 @@ def test_a_host_only_edit_changes_the_host_digest_alone(toolkit: Toolkit, prints
 
 @pytest.mark.parametrize(("old", "new"), [("{1.f, 2.f", "{1.f, 5.f"), ("counter = 7", "counter = 8"), ('"%d', '"%i')],
                          ids=["constant", "variable", "string literal"])
-def test_an_edit_of_data_alone_is_device_code_too(toolkit: Toolkit, prints: dict[str, Prints], old: str, new: str) -> None:
+def test_an_edit_of_data_alone_is_device_code_too(toolkit: Toolkit, prints: dict[str, Prints], old: str,
+                                                  new: str) -> None:
     change = compare(prints["plain"].base, _plain(toolkit, SOURCE.replace(old, new)))
     assert (change.device_code, change.data, change.kernels) == ("changed", ("sm_80",), {})
     assert change.text == "device code changed (data only)"
 
 
-def test_a_new_kernel_is_the_only_change_though_it_moves_all_others(toolkit: Toolkit, prints: dict[str, Prints]) -> None:
+def test_a_new_kernel_is_the_only_change_though_it_moves_all_others(toolkit: Toolkit,
+                                                                    prints: dict[str, Prints]) -> None:
     more = SOURCE.replace("namespace {", "__global__ void aaa(float* x) { *x = 1; }\nnamespace {")
     change = compare(prints["plain"].base, _plain(toolkit, more))
     assert _changed(change) == {"aaa(float*)"}
@@ -141,10 +142,8 @@ def test_an_architecture_more_is_a_change(prints: dict[str, Prints]) -> None:
     assert set(change.kernels) == {"sm_90a", "compute_90"}
 
 
-def test_a_unit_without_kernels_has_no_device_code_until_it_gets_some(toolkit: Toolkit,
-                                                                      prints: dict[str, Prints], tmp_path: Path) -> None:
-    from tests.binary.toolkit import run
-
+def test_a_unit_without_kernels_has_no_device_code_until_it_gets_some(prints: dict[str, Prints],
+                                                                      tmp_path: Path) -> None:
     (tmp_path / "host.cc").write_text("int answer() { return 42; }\n")
     run("g++", "-c", tmp_path / "host.cc", "-o", tmp_path / "host.o")
     none = fingerprint(tmp_path / "host.o")
