@@ -63,4 +63,4 @@ def disk(session: Session, json: bool = False) -> None:
         "file_systems": [{"folders": [{"role": need.role, "path": str(need.folder)} for need in system.needs],
                           "free_bytes": system.free, "free_inodes": system.free_inodes, "bytes": system.size,
                           "read_only": system.read_only, "by_quota": system.by_quota} for system in systems]}
-    print(json_format.dumps(document, indent=1), flush=True)
+    session.document("disk", json_format.dumps(document, indent=1))

@@ -31,7 +31,7 @@ def disk_clean(session: Session, json: bool = False) -> None:
         if refusal is None:
             _remove_all(session, box, removed, failed)
     if json:
-        _print(box, removed, failed)
+        _tell(session, box, removed, failed)
     if refusal is not None:
         raise refusal
     if failed:
@@ -70,7 +70,7 @@ def _remove_all(session: Session, box: Box, removed: list[str], failed: dict[str
             session.say(f"   removed {folder.path} ({human(folder.tally.gain)})")
 
 
-def _print(box: Box, removed: list[str], failed: dict[str, str]) -> None:
+def _tell(session: Session, box: Box, removed: list[str], failed: dict[str, str]) -> None:
     from tasks.box.table import as_dict
 
     document = {
@@ -80,4 +80,4 @@ def _print(box: Box, removed: list[str], failed: dict[str, str]) -> None:
         "won_bytes": sum(folder.tally.gain for folder in box.stale if str(folder.path) in removed),
         "failed": [{"path": path, "reason": why} for path, why in failed.items()],
         "kept": [as_dict(folder) for folder in box.folders if str(folder.path) not in removed]}
-    print(json_format.dumps(document, indent=1), flush=True)
+    session.document("disk_clean", json_format.dumps(document, indent=1))

@@ -60,29 +60,13 @@ def _function(function: Function) -> str:
                    *attached])
 
 
-def _uncovered(size: int, content: bytes, references: Iterable[Reference],
-               covered: list[tuple[int, int]]) -> list[object]:
-    """A section without the variables that are compared by name: all of it where there are none."""
-    if not covered:
-        return [size, stable_bytes(content), _named(references)]
-    left = bytearray(content)
-    for start, end in covered:
-        left[start:end] = bytes(end - start)
-    return [bytes(left).strip(b"\0")]
-
-
 def _add_cubin(parts: _Parts, cubin: Cubin) -> None:
     for function in cubin.functions:
         parts.add(function.name, function.entry, _function(function))
-    # Where a variable lies does not matter: a new one moves the others. What no variable covers counts as it lies.
-    covered: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for datum in cubin.data:
-        covered[datum.section].append((datum.offset, datum.offset + len(datum.content)))
-    sections = [[stable(name), flags, *_uncovered(size, content, references, covered.get(name, []))]
+    sections = [[stable(name), flags, size, stable_bytes(content), _named(references)]
                 for name, flags, size, content, references in cubin.sections]
-    variables = sorted((stable(name), stable(section), size) for name, section, _, size in cubin.variables)
-    data = sorted(digest([stable(d.name), d.section, d.content, _named(d.references)]) for d in cubin.data)
-    parts.data.append(digest([sections, variables, data]))
+    variables = [(stable(name), stable(section), value, size) for name, section, value, size in cubin.variables]
+    parts.data.append(digest([sections, sorted(variables)]))
 
 
 def _add(parts: _Parts, source: Source, entry: Entry) -> None:

@@ -67,8 +67,6 @@ class _Linked:
         found = []
         for i in self._by_size[run[0].section, run[0].size]:
             there = self._image.containers[i:i + len(run)]
-            if [(c.section, c.size) for c in there] != [(c.section, c.size) for c in run]:
-                continue
             size = run[-1].offset + run[-1].size - run[0].offset
             if there[-1].offset + there[-1].size - there[0].offset == size and all(
                     a == b for a, b in zip(source.blocks(run[0].offset, size),

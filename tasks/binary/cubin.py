@@ -63,11 +63,10 @@ class Function:
 
 @dataclass(frozen=True)
 class Datum:
-    """A variable, constant or string literal: its section, offset there, bytes, and the references in them."""
+    """A variable, constant or string literal: its section, bytes, and the references in them."""
 
     name: str
     section: str
-    offset: int
     weak: bool
     content: bytes
     references: tuple[Reference, ...]
@@ -159,7 +158,7 @@ def _data(elf: Elf, symbols: list[Symbol], references: dict[int, list[Reference]
         if content := contents[section.number][symbol.value:end]:
             inside = tuple(Reference(r.offset - symbol.value, r.type, r.symbol, r.addend)
                            for r in references.get(section.number, ()) if symbol.value <= r.offset < end)
-            yield Datum(symbol.name, section.name, symbol.value, symbol.binding == _WEAK, content, inside)
+            yield Datum(symbol.name, section.name, symbol.binding == _WEAK, content, inside)
 
 
 def read_cubin(source: Source) -> Cubin:

@@ -10,7 +10,7 @@ from tasks.binary.source import Source
 
 __all__ = ["host_digest"]
 
-_FILE, _SECTION_SYMBOL = 4, 3  # symbol types STT_FILE, STT_SECTION
+_SECTION_SYMBOL = 3  # STT_SECTION
 _DEVICE = (".nv_fatbin", "__nv_relfatbin", "__nv_module_id")
 
 
@@ -37,8 +37,7 @@ def _object(elf: Elf) -> str:
                 parts.append((offset, kind, names[index], addend))
     parts += sorted((name, symbol.binding, symbol.value, symbol.size)
                     for name, symbol in zip(names, symbols, strict=True)
-                    if symbol.kind not in (_FILE, _SECTION_SYMBOL)
-                    and 0 < symbol.section < len(elf.sections) and _counts(elf.sections[symbol.section]))
+                    if 0 < symbol.section < len(elf.sections) and _counts(elf.sections[symbol.section]))
     return digest(parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -22,7 +22,7 @@ _DEVICE_LINKED = 2  # version of the wrapper of a container that a device link m
 _WRAPPERS = ".nvFatBinSegment"
 _WRAPPER = struct.Struct("<IIQQ")
 _WRAPPER_MAGIC = 0x466243B1
-_R_X86_64_64, _RELATIVE = 1, (8, 1027)  # R_X86_64_RELATIVE, R_AARCH64_RELATIVE
+_RELATIVE = (8, 1027)  # R_X86_64_RELATIVE, R_AARCH64_RELATIVE
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,12 @@ def _wrapper_targets(elf: Elf, section: Section) -> dict[int, int]:
         found[section.address + i * _WRAPPER.size + 8] = (address, version)
     low, high = section.address, section.address + section.size
     for table in elf.named(".rela.dyn"):
-        at = 0
         for block in elf.source.blocks(table.offset, table.size - table.size % 24, 24 << 16):
             words = memoryview(block).cast("Q")
             places: list[int] = words[0::3].tolist()
             for i, place in enumerate(places):
                 if low <= place < high and place in found and words[3 * i + 1] & 0xFFFFFFFF in _RELATIVE:
                     found[place] = (words[3 * i + 2], found[place][1])
-            at += len(block)
     return dict(found.values())
 
 
@@ -107,11 +105,9 @@ def _read(source: Source) -> tuple[list[Container], dict[int, int] | None]:
 
 def _shifted(member: Source) -> Iterator[Container]:
     """A member's containers with offsets of the whole file."""
-    import dataclasses
-
     for container in _read(member)[0]:
-        entries = tuple(dataclasses.replace(e, offset=e.offset + member.base) for e in container.entries)
-        yield dataclasses.replace(container, offset=container.offset + member.base, entries=entries)
+        entries = tuple(replace(e, offset=e.offset + member.base) for e in container.entries)
+        yield replace(container, offset=container.offset + member.base, entries=entries)
 
 
 def device_image(path: Path) -> DeviceImage:

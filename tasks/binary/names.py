@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 __all__ = ["demangle", "stable", "stable_bytes"]
@@ -30,10 +31,9 @@ def stable(name: str) -> str:
 
 
 @cache
-def _demangler() -> object:
+def _demangler() -> Callable[[str], str] | None:
     """The C++ runtime's own demangler: no program is started. None where there is no libstdc++."""
     import ctypes
-    import ctypes.util
 
     try:
         runtime = ctypes.CDLL("libstdc++.so.6")
@@ -65,6 +65,6 @@ def demangle(name: str) -> str:
         # `__nv_static_<length>_<id>_<mangled>`
         name = name[static.end() + int(static[1]) + 1:] or name
     function = _demangler()
-    if not callable(function) or not name.startswith("_Z") or len(name) > _LONGEST:
+    if function is None or not name.startswith("_Z") or len(name) > _LONGEST:
         return name
-    return str(function(name))
+    return function(name)

@@ -11,6 +11,9 @@ from tasks.box.survey import Box
 
 __all__ = ["age", "as_dict", "box_lines", "folder_lines", "space_lines"]
 
+# More files than this are never the trouble.
+_FEW_INODES = 100_000
+
 
 def age(seconds: float | None) -> str:
     """An age in its largest unit; `?` where it is not known."""
@@ -58,11 +61,13 @@ def box_lines(box: Box) -> Iterator[str]:
 def space_lines(systems: Iterable[FileSystem]) -> Iterator[str]:
     """What is free where a build writes."""
     for system in systems:
-        inodes = "" if system.free_inodes is None else f", {system.free_inodes:,} inodes"
-        told = ", ".join(dict.fromkeys(need.role for need in system.needs))
-        quota = " (quota)" if system.by_quota else ""
-        only = ", mounted read-only" if system.read_only else ""
-        yield f"{human(system.free):>8} free{quota} of {human(system.size)}{inodes}{only}: {told}"
+        told = [f"{human(system.free):>8} free{' (quota)' if system.by_quota else ''} of {human(system.size)}"]
+        if system.free_inodes is not None and system.free_inodes < _FEW_INODES:
+            told.append(f"{system.free_inodes} inodes (files) free")
+        if system.read_only:
+            told.append("mounted read-only")
+        yield f"{', '.join(told)} for"
+        yield f"{'':17}{', '.join(dict.fromkeys(need.role for need in system.needs))}"
 
 
 def as_dict(folder: Folder) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class CMakeCache:
         value = self.entries.get(name)
         if value is None:
             return default
-        return value.upper() not in _FALSE and not value.upper().endswith("-NOTFOUND")
+        return value.upper() not in _FALSE and not value.endswith("-NOTFOUND")
 
     @property
     def home(self) -> Path:
@@ -49,10 +49,16 @@ class CMakeCache:
         return self.get("CMAKE_GENERATOR")
 
 
+def _value(text: str) -> str:
+    """CMake puts a value in apostrophes where blanks at its ends count; others do not count."""
+    text = text.rstrip("\r\t ")
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
+
+
 def read_cache(path: Path) -> CMakeCache:
     """Parse a `CMakeCache.txt`. Raises :class:`OSError` where it cannot be read."""
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    entries = {m["quoted"] or m["plain"]: m["value"] for m in _ENTRY.finditer(text)}
+    entries = {m["quoted"] or m["plain"]: _value(m["value"]) for m in _ENTRY.finditer(text)}
     return CMakeCache(path, entries)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from tasks.checkout.words import split_words
@@ -17,16 +18,18 @@ from tasks.checkout.words import split_words
 __all__ = ["COMPILER_VARIABLES", "CompileLine", "SearchPath", "expand_response_files", "read_compile_line"]
 
 # What changes a compile and stands in no build file.
-COMPILER_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+COMPILER_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH", "C_INCLUDE_PATH",
+                      "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")
 
 _KINDS = {
-    "-I": "include", "--include-path": "include", "-include-path": "include",
+    "-I": "include", "--include-path": "include", "-include-path": "include", "--include-directory": "include",
     "-isystem": "system", "--system-include": "system", "-system-include": "system",
     "-iquote": "quote",
-    "-idirafter": "after",
+    "-idirafter": "after", "--include-directory-after": "after",
     "-include": "forced", "--include": "forced", "--pre-include": "forced", "-imacros": "forced",
+    "--imacros": "forced",
     "-D": "define", "--define-macro": "define",
-    "-Xcompiler": "host", "--compiler-options": "host",
+    "-Xcompiler": "host", "--compiler-options": "host", "-Xpreprocessor": "late", "-Wp,": "late",
 }
 # Longest first: `-include` is no `-I` with a value, and `-isystem/x` needs its whole name.
 _GLUED = sorted((option for option in _KINDS), key=len, reverse=True)
@@ -34,12 +37,17 @@ _GLUED = sorted((option for option in _KINDS), key=len, reverse=True)
 
 @dataclass(frozen=True)
 class SearchPath:
-    """Where a compile looks for headers, in order. Folders are absolute, as written (links kept)."""
+    """Where a compile looks for headers, in order. Folders are absolute, as written (links kept).
+
+    `system` is the part at the end of `angle` that GCC takes for system folders. A name in `forced`
+    that is no absolute path is none of the working directory: it is looked for along the path.
+    """
 
     quote: tuple[str, ...]
     angle: tuple[str, ...]
     forced: tuple[str, ...]
     defines: tuple[str, ...]
+    system: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,9 +61,7 @@ class CompileLine:
     @property
     def language(self) -> str:
         """``CUDA`` where nvcc or `-x cu` compiles it, else ``CXX``."""
-        words = self.words
-        explicit = next((words[i + 1] for i, word in enumerate(words[:-1]) if word == "-x"), "")
-        return "CUDA" if explicit == "cu" or any(Path(word).name == "nvcc" for word in words[:8]) else "CXX"
+        return _language(self.words)
 
     @property
     def compiler(self) -> str:
@@ -63,6 +69,11 @@ class CompileLine:
         first_option = next((i for i, word in enumerate(self.words) if word.startswith("-") and i > 0), 1)
         candidates = [word for word in self.words[:first_option] if "=" not in word]
         return candidates[-1] if candidates else ""
+
+
+def _language(words: tuple[str, ...]) -> str:
+    explicit = next((words[i + 1] for i, word in enumerate(words[:-1]) if word == "-x"), "")
+    return "CUDA" if explicit == "cu" or any(word.rpartition("/")[2] == "nvcc" for word in words[:8]) else "CXX"
 
 
 def expand_response_files(words: tuple[str, ...], workdir: str, depth: int = 8) -> Iterator[str]:
@@ -84,26 +95,42 @@ def expand_response_files(words: tuple[str, ...], workdir: str, depth: int = 8) 
         except OSError:
             yield word  # a path that begins with `@`, or a file that the build writes later
             continue
-        yield from expand_response_files(split_words(text.replace("$$", "$")), workdir, depth - 1)
+        yield from expand_response_files(split_words(text), workdir, depth - 1)
 
 
-def _options(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+@lru_cache(maxsize=8192)
+def _option(word: str) -> tuple[str, str | None] | None:
+    """(kind, value) of one option; no value where it is the next word."""
+    if word in _KINDS:
+        return _KINDS[word], None
+    option = next((o for o in _GLUED if word.startswith(o)), None)
+    if option is None or (option.startswith("--") and word[len(option)] != "="):
+        return None
+    return _KINDS[option], word[len(option):].removeprefix("=")
+
+
+def _options(words: tuple[str, ...]) -> list[tuple[str, str]]:
     """(kind, value) of every option in `_KINDS`, whether its value is glued, after `=` or the next word."""
+    found = []
     waiting = iter(words)
     for word in waiting:
-        if not word.startswith("-"):
-            continue
-        if word in _KINDS:
-            kind, value = _KINDS[word], next(waiting, "")
-        else:
-            option = next((o for o in _GLUED if word.startswith(o)), None)
-            if option is None or (len(option) > 2 and option.startswith("--") and word[len(option)] != "="):
-                continue
-            kind, value = _KINDS[option], word[len(option):].removeprefix("=")
-        if kind == "host":
-            yield from _options(tuple(value.split(",")))
-        else:
-            yield kind, value
+        if word[:1] == "-" and (option := _option(word)) is not None:
+            kind, value = option
+            found.append((kind, next(waiting, "") if value is None else value))
+    return found
+
+
+def _all_options(words: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The options with those for the host compiler where nvcc, and for the preprocessor where GCC puts them.
+
+    nvcc hands `-Xcompiler` on in front of its own options, unquoted: the shell splits at blanks. An
+    option and its value may come in two of them.
+    """
+    options = _options(words)
+    host = [piece for kind, value in options if kind == "host" for part in value.split(",")
+            for piece in split_words(part)]
+    late = [piece for kind, value in options if kind == "late" for piece in value.split(",")]
+    return [*_options(tuple(host)), *options, *_options(tuple(late))]
 
 
 def _folders(variable: str, environ: Mapping[str, str], workdir: str) -> list[str]:
@@ -112,23 +139,30 @@ def _folders(variable: str, environ: Mapping[str, str], workdir: str) -> list[st
     return [os.path.join(workdir, part or ".") for part in value.split(":")] if value else []
 
 
-def _search_path(words: tuple[str, ...], workdir: str, environ: Mapping[str, str]) -> SearchPath:
-    found: dict[str, list[str]] = {"include": [], "system": [], "quote": [], "after": [], "forced": [], "define": []}
-    for kind, value in _options(words):
-        if value:
-            found[kind].append(value if kind == "define" else os.path.join(workdir, value))
-    # GCC drops a `-I` folder that is a `-isystem` folder too.
-    system = found["system"]
-    include = [folder for folder in found["include"] if folder not in system]
-    angle = (include + _folders("CPATH", environ, workdir) + system
-             + _folders("CPLUS_INCLUDE_PATH", environ, workdir) + found["after"])
-    return SearchPath(tuple(found["quote"]), tuple(dict.fromkeys(angle)), tuple(found["forced"]),
-                      tuple(found["define"]))
+def _search_path(words: tuple[str, ...], workdir: str, environ: Mapping[str, str], cuda: bool) -> SearchPath:
+    found: dict[str, list[str]] = {kind: [] for kind in _KINDS.values()}
+    for kind, value in _all_options(words):
+        # nvcc takes a list, whatever the names of the folders.
+        found[kind] += [part for part in (value.split(",") if cuda and kind != "host" else [value]) if part]
+        if cuda and kind == "define" and "," in value:
+            found[kind].append(value)
+    folders = {kind: [os.path.join(workdir, folder) for folder in found[kind]]
+               for kind in ("include", "system", "quote", "after")}
+    system = tuple(dict.fromkeys([*folders["system"], *_folders("CPLUS_INCLUDE_PATH", environ, workdir),
+                                  *folders["after"]]))
+    # GCC drops a `-I` folder that is a system folder too.
+    user = [folder for folder in (*folders["include"], *_folders("CPATH", environ, workdir)) if folder not in system]
+    # nvcc puts this one in front of every unit.
+    forced = (*found["forced"], "cuda_runtime.h") if cuda else found["forced"]
+    return SearchPath(tuple(folders["quote"]), (*dict.fromkeys(user), *system),
+                      tuple(path if os.path.isfile(path := os.path.join(workdir, name)) else name for name in forced),
+                      tuple(found["define"]), system)
 
 
 def read_compile_line(command: tuple[str, ...], workdir: str, environ: Mapping[str, str]) -> CompileLine:
     """Expand and read one compile command; `environ` is the environment that the build will see."""
     words = tuple(expand_response_files(command, workdir))
-    prepended = split_words(environ.get("NVCC_PREPEND_FLAGS", ""))
-    appended = split_words(environ.get("NVCC_APPEND_FLAGS", ""))
-    return CompileLine(words, workdir, _search_path((*prepended, *words, *appended), workdir, environ))
+    cuda = _language(words) == "CUDA"
+    prepended = split_words(environ.get("NVCC_PREPEND_FLAGS", "")) if cuda else ()
+    appended = split_words(environ.get("NVCC_APPEND_FLAGS", "")) if cuda else ()
+    return CompileLine(words, workdir, _search_path((*prepended, *words, *appended), workdir, environ, cuda))

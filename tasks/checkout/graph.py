@@ -60,6 +60,8 @@ def read_graph(build_dir: Path, cache: CMakeCache) -> BuildGraph:
     if cache.generator in ("Ninja", "Ninja Multi-Config"):
         from tasks.checkout.ninja import NinjaGraph
 
-        return NinjaGraph(build_dir, cache.get("CMAKE_BUILD_TYPE"))
+        # With several configurations in one directory the build type says nothing: build.sh names the folder so.
+        several = cache.generator == "Ninja Multi-Config"
+        return NinjaGraph(build_dir, build_dir.name if several else cache.get("CMAKE_BUILD_TYPE"))
     raise UserError(f"{build_dir} uses the generator {cache.generator!r}; known are Unix Makefiles and Ninja.",
                     "configure again with --cmake_generator Ninja")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,10 @@ class Location:
     @property
     def copied_from(self) -> Path | None:
         """The folder in which CMake made this build directory, where that is another one than this."""
+        if not self.cache.get("CMAKE_CACHEFILE_DIR"):
+            return None
         made_in = self.cache.made_in
-        same = os.path.realpath(made_in) == str(self.build_dir)
-        return None if same or not str(made_in) else made_in
+        return None if os.path.realpath(made_in) == str(self.build_dir) else made_in
 
 
 def _is_checkout(folder: Path) -> bool:
@@ -91,7 +93,7 @@ def _find_build_dir(given: Path | None, ort_root: Path) -> CMakeCache:
         if objection := _objection(cache, ort_root):
             raise UserError(*objection)
         return cache
-    fitting: list[CMakeCache] = []
+    fitting: dict[str, CMakeCache] = {}
     objections: list[tuple[str, str]] = []
     for path in _caches_below(ort_root / "build"):
         try:
@@ -101,13 +103,14 @@ def _find_build_dir(given: Path | None, ort_root: Path) -> CMakeCache:
         if objection := _objection(cache, ort_root):
             objections.append(objection)
         else:
-            fitting.append(cache)
+            # A link such as `build/latest` names one a second time.
+            fitting.setdefault(os.path.realpath(path), cache)
     if len(fitting) == 1:
-        return fitting[0]
+        return next(iter(fitting.values()))
     if fitting:
-        listed = ", ".join(str(cache.path.parent) for cache in fitting)
-        raise UserError(f"Several build directories under {ort_root / 'build'}: {listed}.",
-                        f"doit TASK build_dir={fitting[0].path.parent}")
+        folders = [str(cache.path.parent) for cache in fitting.values()]
+        raise UserError(f"Several build directories under {ort_root / 'build'}: {', '.join(folders)}.",
+                        shlex.join(["doit", "TASK", f"build_dir={folders[0]}"]))
     if objections:
         raise UserError(*objections[0])
     raise UserError(f"No CMake build directory under {ort_root / 'build'}.",

@@ -6,6 +6,7 @@ Everything is asked from the build graph; no target name, object path or unit is
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ __all__ = ["Checkout", "Executable", "LinkStep", "Provider", "Unit", "read_check
 _STEM = "libonnxruntime_providers_cuda"
 # `_plugin` was the file's suffix in early 2026; since then the plugin bears the old name.
 _SHARED = (f"{_STEM}.so", f"{_STEM}_plugin.so")
+_SHARED_NAME = re.compile(r"\.so(\.\d+)*$")
 _TESTS = ("onnxruntime_provider_test", "onnxruntime_test_all")
 _STATIC = (f"{_STEM}.a", f"{_STEM}_plugin.a")
 
@@ -122,7 +124,7 @@ def unit_names(sources: list[tuple[Path, str]]) -> list[str]:
         parts = source.parts
         depth = next((n for n in range(1, len(parts)) if all(other.parts[-n:] != parts[-n:] for other in rivals)),
                      len(parts))
-        name = "/".join(parts[-depth:])
+        name = str(Path(*parts[-depth:]))
         # One source compiled by two targets: only the object tells them apart.
         if sum(other == source for other, _ in sources) > 1:
             name = f"{Path(obj).parts[-len(parts)] if len(Path(obj).parts) > len(parts) else obj}:{name}"
@@ -159,7 +161,7 @@ class _Walk:
             self.compiles[output] = statement
             return True
         # Another shared library is linked against, not into.
-        below = tuple(Path(path) for path in statement.inputs if ".so" not in Path(path).name and self.down(path))
+        below = tuple(Path(path) for path in statement.inputs if not _SHARED_NAME.search(path) and self.down(path))
         if below:
             self.steps[output] = LinkStep(Path(output), below, statement.target)
         return bool(below)

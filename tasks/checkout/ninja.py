@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from tasks.checkout.graph import Statement, absolute
@@ -46,6 +47,15 @@ def _logical_lines(text: str) -> Iterator[str]:
     if "$\n" in text:
         text = re.sub(r"(?<!\$)((?:\$\$)*)\$\n[ \t]*", r"\1", text)
     yield from text.splitlines()
+
+
+def _with_response_file(words: tuple[str, ...], name: str, content: tuple[str, ...]) -> Iterator[str]:
+    """The words with the response file's content in its place: ninja writes it for the command and removes it."""
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        if word in (f"@{name}", name, f"--options-file={name}"):
+            yield from content
+        elif not (word in ("--options-file", "-optf") and following == name):
+            yield word
 
 
 class NinjaGraph:
@@ -120,14 +130,18 @@ class NinjaGraph:
         text, scope = self._statements[output]
         pieces = split_paths(text, self._variables)
         colon = pieces.index(":")
-        outputs = [piece for piece in pieces[:colon] if not piece.startswith("|")]
+        # Implicit outputs (after `|`) are no part of `$out`.
+        outputs = list(takewhile(lambda piece: not piece.startswith("|"), pieces[:colon]))
         rule, inputs = pieces[colon + 1], pieces[colon + 2:]
-        # Order-only inputs (after `||`) do not make the output out of date.
-        if "||" in inputs:
-            inputs = inputs[: inputs.index("||")]
+        # Order-only inputs (after `||`) and validations (after `|@`) do not make the output out of date.
+        inputs = list(takewhile(lambda piece: piece not in ("||", "|@"), inputs))
         explicit = inputs[: inputs.index("|")] if "|" in inputs else inputs
         variables = self._variables | {name: unescape(value, self._variables) for name, value in scope.items()}
-        command = self._command(self._rules.get(rule, {}).get("command", ""), variables, explicit, outputs)
+        described = self._rules.get(rule, {})
+        command = self._command(described.get("command", ""), variables, explicit, outputs)
+        if "rspfile" in described:
+            content = split_words(unescape(described.get("rspfile_content", ""), variables))
+            command = tuple(_with_response_file(command, unescape(described["rspfile"], variables), content))
         found = _TARGET_DIR.search(variables.get("OBJECT_DIR", "")) or _TARGET_DIR.search(output)
         return Statement(
             output=output,

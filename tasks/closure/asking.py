@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ __all__ = ["MOST_HEADERS", "Answers", "ask_make", "ask_ninja"]
 # One dry run a header: cheap for the few that are watched, not for thousands.
 MOST_HEADERS = 16
 _TIMEOUT_S = 60
+# What the whole asking may cost; headers that are left then stay unconfirmed.
+_BUDGET_S = 2.0
 
 # (object, header) -> whether the tool would recompile; pairs that it could not be asked about are missing.
 Answers = Mapping[tuple[str, str], bool]
@@ -78,7 +81,8 @@ def ask_make(program: str, build_dir: Path, environ: Mapping[str, str], statemen
     for statement in statements:
         obj = statement.output
         by_folder[obj[: obj.find(".dir/") + len(".dir")]].append(obj)
-    answers = {}
+    answers: dict[tuple[str, str], bool] = {}
+    deadline = time.monotonic() + _BUDGET_S
     for folder, objects in by_folder.items():
         words = [program, "-n", "-f", os.path.relpath(f"{folder}/build.make", build_dir)]
         targets = [os.path.relpath(obj, build_dir) for obj in objects]
@@ -88,6 +92,8 @@ def ask_make(program: str, build_dir: Path, environ: Mapping[str, str], statemen
         # Where make cannot even read its records, it compiles nothing.
         due = _compiled(now[1], objects, build_dir) if now[0] == 0 else set()
         for header in dict.fromkeys(header for obj in objects for header in headers.get(obj, ())):
+            if time.monotonic() > deadline:
+                return answers
             edited = [word for name in names[header] for word in ("-W", name)]
             told = _output([*words, *edited, *targets], build_dir, environ)
             if told is not None:
@@ -107,7 +113,8 @@ def ask_ninja(program: str, build_dir: Path, config: str, environ: Mapping[str, 
     manifest = f"build-{config}.ninja" if (build_dir / f"build-{config}.ninja").exists() else "build.ninja"
     objects = [statement.output for statement in statements]
     targets = [os.path.relpath(obj, build_dir) for obj in objects]
-    answers = {}
+    answers: dict[tuple[str, str], bool] = {}
+    deadline = time.monotonic() + _BUDGET_S
     with tempfile.TemporaryDirectory(prefix="audit-", dir=folder) as name:
         copies = Path(name)
         # ninja joins lines at `$`, blanks and colons only.
@@ -124,6 +131,8 @@ def ask_ninja(program: str, build_dir: Path, config: str, environ: Mapping[str, 
 
         due = would({})
         for header in dict.fromkeys(header for obj in objects for header in headers.get(obj, ())):
+            if time.monotonic() > deadline:
+                break
             compiled = would(_leading_to(log, header, str(copies / "edited"), files)) if due is not None else None
             if due is not None and compiled is not None:
                 answers.update({(obj, header): obj in compiled for obj in objects

@@ -1,35 +1,82 @@
 """Resolves include closures: which existing files a unit can see through its search path.
 
-Lookup follows GCC ("Search Path"): a quoted name is tried in the folder of the file that includes
-it, then along `-iquote`; then both forms go along `-I` and `-isystem`. Folders of the system and
-the toolkit are left out: they count through the compilers.
+Every `#if` counts as taken, so a closure is a superset of what one compile opens. Headers of the
+system and the toolkit are followed (one of them may include a header of ours that shadows one of
+its own), but left out of the result: they count through the compilers.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-from tasks.closure.directives import Directive, FileScan, macro_headers, scan
+from tasks.closure.directives import Directive, FileScan, scan
+from tasks.closure.macros import Definition, identifiers, meant, read_define, read_option
+from tasks.closure.names import Disk, Search, Stamp, stamp_of
+from tasks.closure.reach import Reach, bits
 
-__all__ = ["Closure", "Resolver"]
+__all__ = ["Catalogue", "Closure", "KnownScans", "Resolver", "read_source"]
 
 
-@dataclass(frozen=True)
+class Catalogue:
+    """The files that closures are made of, numbered; a closure is a bit set over these numbers."""
+
+    def __init__(self, paths: Sequence[str], stamps: Mapping[str, Stamp | None]) -> None:
+        self.paths = paths
+        self._stamps = stamps
+        self._by_inode: dict[tuple[int, int], int] = {}
+        self._numbered = 0
+
+    def mask_of(self, headers: Iterable[str]) -> int:
+        """The bits of these very files: under their own name, a link's or a hard link's."""
+        for number in range(self._numbered, len(self.paths)):
+            stamp = self._stamps.get(self.paths[number])
+            if stamp is not None:
+                key = (stamp.device, stamp.inode)
+                self._by_inode[key] = self._by_inode.get(key, 0) | 1 << number
+        self._numbered = len(self.paths)
+        mask = 0
+        for header in headers:
+            stamp = stamp_of(header)
+            if stamp is not None:
+                mask |= self._by_inode.get((stamp.device, stamp.inode), 0)
+        return mask
+
+
 class Closure:
     """The headers that one unit can see.
 
     `files` are absolute paths with the folder's links resolved (a header that is itself a link keeps
-    its name); the unit's own source is not among them. `unresolved` names computed includes whose
-    macro has no understood definition: there the closure is not known to be whole. `parents` maps
-    each file to the file that brought it in first.
+    its name); the unit's own source is not among them. `unresolved` holds computed includes that
+    could not be followed: there the closure is not known to be whole, and whoever must not miss a
+    header takes every watched one for reached. `parents` maps each file to the file that brought it
+    in first.
     """
 
-    files: frozenset[str]
-    parents: dict[str, str]
-    unresolved: tuple[str, ...]
+    def __init__(self, catalogue: Catalogue, mask: int, unresolved: tuple[str, ...],
+                 explain: Callable[[], dict[str, str]]) -> None:
+        self._catalogue = catalogue
+        self._explain = explain
+        self.mask = mask
+        self.unresolved = unresolved
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """The headers as absolute paths."""
+        return frozenset(self._catalogue.paths[number] for number in bits(self.mask))
+
+    @cached_property
+    def parents(self) -> dict[str, str]:
+        """Each file's first includer; also of the system's headers on the way."""
+        return self._explain()
+
+    def among(self, headers: Iterable[str]) -> tuple[str, ...]:
+        """Those of `files` that are one of `headers`, whatever name they bear, without listing all files."""
+        found = self.mask & self._catalogue.mask_of(headers)
+        return tuple(sorted(self._catalogue.paths[number] for number in bits(found)))
 
     def chain(self, header: str) -> list[str]:
         """From the unit to `header`, along the files that include it."""
@@ -39,143 +86,244 @@ class Closure:
         return path[::-1]
 
 
-class _Lookup:
-    """Finds one name along one search path; remembers every answer."""
+class KnownScans(NamedTuple):
+    """What an earlier look read: stamp and scan by path. The scans hold the definitions of `names` only."""
 
-    def __init__(self, quote: tuple[str, ...], angle: tuple[str, ...], names: _Names) -> None:
-        self._quote = quote
-        self._angle = angle
-        self._names = names
-        self._found: dict[tuple[str, str, bool, str], tuple[str, ...]] = {}
-
-    def find(self, directive: Directive, folder: str) -> tuple[str, ...]:
-        """The file that the directive opens: one, or none. `#include_next`: every later match, a superset."""
-        here = folder if directive.form == '"' or directive.next else ""
-        key = (directive.form, directive.name, directive.next, here)
-        if key not in self._found:
-            self._found[key] = self._search(directive, folder)
-        return self._found[key]
-
-    def _search(self, directive: Directive, folder: str) -> tuple[str, ...]:
-        if os.path.isabs(directive.name):
-            found = self._names.existing(directive.name)
-            return (found,) if found else ()
-        folders: Iterable[str] = self._angle
-        if directive.form == '"':
-            folders = (folder, *self._quote, *self._angle)
-        matches = []
-        for candidate in folders:
-            found = self._names.existing(f"{candidate}/{directive.name}")
-            if found and not (directive.next and self._names.folder(candidate) == folder):
-                matches.append(found)
-                if not directive.next:
-                    break
-        return tuple(matches)
+    scans: Mapping[str, tuple[Stamp, FileScan]]
+    names: frozenset[bytes]
 
 
-class _Names:
-    """Existing files by one name each: real folder, own file name. Remembers every answer."""
+_NOTHING = KnownScans({}, frozenset())
 
-    def __init__(self) -> None:
-        self._files: dict[str, str | None] = {}
-        self._folders: dict[str, str] = {}
 
-    def folder(self, path: str) -> str:
-        if path not in self._folders:
-            self._folders[path] = os.path.realpath(path)
-        return self._folders[path]
+class _Graph:
+    """Who includes whom along one search path."""
 
-    def existing(self, path: str) -> str | None:
-        if path not in self._files:
-            head, tail = os.path.split(path)
-            self._files[path] = f"{self.folder(head)}/{tail}" if os.path.isfile(path) else None
-        return self._files[path]
+    def __init__(self, files: _Files, search: Search) -> None:
+        self._files = files
+        self._edges: dict[int, tuple[int, ...]] = {}
+        self.search = search
+        self.reach = Reach(self.edges)
+
+    def edges(self, node: int) -> tuple[int, ...]:
+        """The files that `node` includes by name."""
+        if node not in self._edges:
+            folder = os.path.dirname(self._files.paths[node])
+            found = [target for directive in self._files.scan(node).directives if directive.form != "macro"
+                     for target in self.search.find(directive, folder)]
+            self._edges[node] = tuple(dict.fromkeys(map(self._files.number, found)))
+        return self._edges[node]
+
+
+class _Files:
+    """All files that any graph knows, numbered and scanned once; the definitions of macros in them."""
+
+    def __init__(self, disk: Disk, known: KnownScans) -> None:
+        self._disk = disk
+        self._known = known
+        self.paths: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self.scans: dict[int, FileScan] = {}
+        self._partial: set[int] = set()
+        self._unindexed: list[int] = []
+        self._definers: dict[bytes, list[tuple[int, bytes]]] = {}
+        # Bit set of the files with computed includes.
+        self.computed = 0
+        # Macros that any computed include depends on.
+        self.needed: set[bytes] = set()
+
+    def number(self, path: str) -> int:
+        number = self._numbers.get(path)
+        if number is None:
+            number = self._numbers[path] = len(self.paths)
+            self.paths.append(path)
+        return number
+
+    def scan(self, node: int) -> FileScan:
+        found = self.scans.get(node)
+        if found is None:
+            found = self.scans[node] = self._scan(node)
+            self._unindexed.append(node)
+            if any(directive.form == "macro" for directive in found.directives):
+                self.computed |= 1 << node
+        return found
+
+    def _scan(self, node: int) -> FileScan:
+        path = self.paths[node]
+        self._disk.file(path)
+        known = self._known.scans.get(path)
+        if known is not None and known[0] == self._disk.files[path]:
+            self._partial.add(node)
+            return known[1]
+        return scan(read_source(path))
+
+    def definers(self, name: bytes) -> list[tuple[int, bytes]]:
+        """(file, definition) of a macro, over all files that were scanned."""
+        self.needed.add(name)
+        if self._partial and name not in self._known.names:
+            for node in self._partial:
+                self.scans[node] = scan(read_source(self.paths[node]))
+            self._partial.clear()
+            self._definers.clear()
+            self._unindexed = list(self.scans)
+        for node in self._unindexed:
+            for defined, rest in self.scans[node].defines:
+                self._definers.setdefault(defined, []).append((node, rest))
+        self._unindexed = []
+        return self._definers.get(name, [])
+
+
+def read_source(path: str) -> bytes:
+    """A file's content; none where it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        # Vanished or unreadable since it was found: its own stamp tells the difference later.
+        return b""
+
+
+@lru_cache(maxsize=4096)
+def _definition(rest: bytes) -> Definition:
+    return read_define(rest)
 
 
 class Resolver:
     """Closures of many units at one moment; files and lookups are read once. Make a new one for a new moment."""
 
-    def __init__(self, system_folders: tuple[str, ...] = (), own_folders: tuple[str, ...] = ()) -> None:
-        """Files under `system_folders` are left out, unless they lie under `own_folders`."""
-        self._system = tuple(folder + "/" for folder in system_folders)
-        self._own = tuple(folder + "/" for folder in own_folders)
-        self._names = _Names()
-        self._scans: dict[str, FileScan] = {}
-        self._lookups: dict[tuple[tuple[str, ...], tuple[str, ...]], _Lookup] = {}
-        self._edges: dict[tuple[int, str], tuple[str, ...]] = {}
+    def __init__(self, system_folders: tuple[str, ...] = (), own_folders: tuple[str, ...] = (),
+                 known: KnownScans = _NOTHING) -> None:
+        """Files under `system_folders` are left out, unless they lie under `own_folders`.
+
+        `known` are scans of an earlier moment; each counts where its file's stamp did not move.
+        """
+        self._system = system_folders
+        self._system_prefixes = tuple(folder + "/" for folder in system_folders)
+        self._own_prefixes = tuple(folder + "/" for folder in own_folders)
+        self.disk = Disk()
+        self.files = _Files(self.disk, known)
+        self.catalogue = Catalogue(self.files.paths, self.disk.files)
+        self._graphs: dict[tuple[tuple[str, ...], ...], _Graph] = {}
+        self._counted = self._judged = 0
+        self._relevant: dict[str, tuple[int, int]] = {}
+        self._meanings: dict[tuple[str, tuple[str, ...], int], tuple[list[tuple[str, str]], bool]] = {}
+        self._options: dict[tuple[str, ...], dict[str, list[Definition]]] = {}
 
     def closure(self, source: Path, quote: tuple[str, ...], angle: tuple[str, ...], forced: tuple[str, ...] = (),
-                defines: tuple[str, ...] = ()) -> Closure:
-        """The closure of `source` along one search path, force-included files first."""
-        lookup = self._lookups.setdefault((quote, angle), _Lookup(quote, angle, self._names))
-        root = self._names.existing(str(source)) or str(source)
-        parents: dict[str, str] = {}
-        computed: set[Directive] = set()
-        waiting = [root]
-        for name in forced:
-            found = self._names.existing(name) or next(iter(lookup.find(Directive('"', name), "")), None)
-            if found and found != root:
-                parents.setdefault(found, root)
-                waiting.append(found)
-        while True:
-            self._spread(waiting, lookup, root, parents, computed)
-            targets, unresolved = self._computed(computed, [root, *parents], defines, lookup)
-            waiting = [path for path in targets if path not in parents and path != root]
-            if not waiting:
-                return Closure(frozenset(parents), parents, unresolved)
-            parents.update(dict.fromkeys(waiting, root))
+                defines: tuple[str, ...] = (), system: tuple[str, ...] = ()) -> Closure:
+        """The closure of `source` along one search path, with its force-included files.
 
-    def _spread(self, waiting: list[str], lookup: _Lookup, root: str, parents: dict[str, str],
-                computed: set[Directive]) -> None:
-        """Follow plain directives from `waiting` until nothing new is found."""
-        while waiting:
-            path = waiting.pop()
-            computed.update(d for d in self._scan(path).directives if d.form == "macro")
-            for found in self._includes(path, lookup):
-                if found != root and found not in parents:
-                    parents[found] = path
-                    waiting.append(found)
+        `system` is the part at the end of `angle` that GCC takes for system folders. A name in
+        `forced` that is no absolute path is looked for along the search path.
+        """
+        graph = self._graph(quote, angle, system)
+        root = self.files.number(self.disk.absolute(str(source)) or str(source))
+        starts = [root, *(self.files.number(found) for name in forced
+                          for found in graph.search.find(Directive('"', name), ""))]
+        mask, unresolved = 0, set()
+        for start in starts:
+            mask |= graph.reach.of(start)
+        for node, found, unknown in self._spread(graph, mask, defines):
+            mask |= graph.reach.of(found) if found is not None else 0
+            if unknown and 1 << node & self._counting():
+                unresolved.add(unknown)
+        counted = mask & self._counting() & ~(1 << root)
+        return Closure(self.catalogue, counted, tuple(sorted(unresolved)),
+                       lambda: self._parents(graph, starts, defines, mask))
 
-    def _includes(self, path: str, lookup: _Lookup) -> tuple[str, ...]:
-        key = (id(lookup), path)
-        if key not in self._edges:
-            folder = os.path.dirname(path)
-            found = [target for directive in self._scan(path).directives if directive.form != "macro"
-                     for target in lookup.find(directive, folder) if not self._is_system(target)]
-            self._edges[key] = tuple(dict.fromkeys(found))
-        return self._edges[key]
+    def _graph(self, quote: tuple[str, ...], angle: tuple[str, ...], system: tuple[str, ...]) -> _Graph:
+        key = (quote, angle, system)
+        if key not in self._graphs:
+            self._graphs[key] = _Graph(self.files, Search(self.disk, quote, angle, system, self._system))
+        return self._graphs[key]
 
-    def _computed(self, computed: set[Directive], files: list[str], defines: tuple[str, ...],
-                  lookup: _Lookup) -> tuple[list[str], tuple[str, ...]]:
-        """Files that the computed includes can mean, and the macros that were not understood."""
-        if not computed:
-            return [], ()
-        texts = [self._read(path) for path in files]
-        folders = list(dict.fromkeys(os.path.dirname(path) for path in files))
-        targets: list[str] = []
-        unresolved = []
-        for macro in sorted(directive.name for directive in computed):
-            headers, understood = macro_headers(macro, texts, defines)
-            if not understood:
-                unresolved.append(macro)
-            # The including file is one of many here: each folder counts for a quoted name.
-            targets += [target for header in headers
-                        for folder in (folders if header.form == '"' else folders[:1])
-                        for target in lookup.find(header, folder) if not self._is_system(target)]
-        return targets, tuple(unresolved)
+    def _counting(self) -> int:
+        """Bit set of the files that are not the system's."""
+        for number in range(self._judged, len(self.files.paths)):
+            path = self.files.paths[number]
+            if path.startswith(self._own_prefixes) or not path.startswith(self._system_prefixes):
+                self._counted |= 1 << number
+        self._judged = len(self.files.paths)
+        return self._counted
 
-    def _is_system(self, path: str) -> bool:
-        return path.startswith(self._system) and not path.startswith(self._own)
+    def _spread(self, graph: _Graph, mask: int, defines: tuple[str, ...]) -> Iterator[tuple[int, int | None, str]]:
+        """(file, what its computed include can mean or None, the include's text where it was not understood).
 
-    def _scan(self, path: str) -> FileScan:
-        if path not in self._scans:
-            self._scans[path] = scan(self._read(path))
-        return self._scans[path]
+        What is found can define the macro of another computed include, so all are asked again until
+        nothing new comes.
+        """
+        while pending := mask & self.files.computed:
+            before = mask
+            for node in bits(pending):
+                folder = os.path.dirname(self.files.paths[node])
+                for directive in self.files.scan(node).directives:
+                    if directive.form != "macro":
+                        continue
+                    headers, understood = self._meant(directive.name, defines, mask)
+                    if not understood:
+                        yield node, None, directive.name
+                    for form, name in headers:
+                        for path in graph.search.find(Directive(form, name, directive.next), folder):
+                            found = self.files.number(path)
+                            mask |= graph.reach.of(found)
+                            yield node, found, ""
+            if mask == before:
+                return
 
-    @staticmethod
-    def _read(path: str) -> bytes:
-        try:
-            return Path(path).read_bytes()
-        except OSError:
-            # Vanished or unreadable since it was found: its own identity tells the difference later.
-            return b""
+    def _meant(self, text: str, defines: tuple[str, ...], mask: int) -> tuple[list[tuple[str, str]], bool]:
+        """What a computed include can mean where the files of `mask` can define its macros."""
+        key = (text, defines, mask & self._relevant_to(text, defines))
+        if key not in self._meanings:
+            options = self._read_options(defines)
+
+            def definitions(name: str) -> list[Definition]:
+                found = [_definition(rest) for node, rest in self.files.definers(os.fsencode(name)) if mask >> node & 1]
+                return list(dict.fromkeys([*found, *options.get(name, [])]))
+
+            self._meanings[key] = meant(text, definitions)
+        return self._meanings[key]
+
+    def _read_options(self, defines: tuple[str, ...]) -> dict[str, list[Definition]]:
+        if defines not in self._options:
+            options: dict[str, list[Definition]] = {}
+            for name, definition in map(read_option, defines):
+                options.setdefault(name, []).append(definition)
+            self._options[defines] = options
+        return self._options[defines]
+
+    def _relevant_to(self, text: str, defines: tuple[str, ...]) -> int:
+        """Bit set of the files that define a macro which the text can lead to."""
+        key = "\0".join((text, *defines))
+        known = len(self.files.scans)
+        if key not in self._relevant or self._relevant[key][0] != known:
+            options = self._read_options(defines)
+            mask, seen, waiting = 0, set(), identifiers(text)
+            while waiting:
+                name = waiting.pop()
+                seen.add(name)
+                bodies = [definition.body for definition in options.get(name, [])]
+                for node, rest in self.files.definers(os.fsencode(name)):
+                    mask |= 1 << node
+                    bodies.append(_definition(rest).body)
+                waiting |= {found for body in bodies for found in identifiers(body)} - seen
+            self._relevant[key] = (known, mask)
+        return self._relevant[key][1]
+
+    def _parents(self, graph: _Graph, starts: list[int], defines: tuple[str, ...], mask: int) -> dict[str, str]:
+        """Breadth first from the unit, so that chains are short."""
+        computed: dict[int, list[int]] = {}
+        for node, found, _ in self._spread(graph, mask, defines):
+            if found is not None:
+                computed.setdefault(node, []).append(found)
+        root = starts[0]
+        parents = {start: root for start in starts[1:] if start != root}
+        level = list(dict.fromkeys(starts))
+        while level:
+            following = []
+            for node in level:
+                for target in (*graph.edges(node), *computed.get(node, ())):
+                    if target != root and target not in parents:
+                        parents[target] = node
+                        following.append(target)
+            level = following
+        paths = self.files.paths
+        return {paths[node]: paths[parent] for node, parent in parents.items()}

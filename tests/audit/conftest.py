@@ -172,3 +172,27 @@ def write_receipts() -> Callable[[Project], None]:
                 now.digest(unit.facts.object), inputs, unit.facts.recipe, 1000.0))
 
     return write
+
+
+Built = Callable[..., Project]
+# What exists for one generator alone: ninja takes a depfile over right after the compile.
+MAKE = pytest.mark.parametrize("generator", ["Unix Makefiles"])
+NINJA = pytest.mark.parametrize("generator", ["Ninja"])
+
+
+def agrees(project: Project, document: dict, edit: Callable[[], object], stale: bool) -> None:
+    """The audit's cells, then the edit and the build: both say `stale`."""
+    cell = project.cell(document)
+    edit()
+    project.build(check=False)
+    held = project.revision()
+    assert (held != 2) == stale, f"the build holds revision {held}"
+    assert cell["recompiles"] == (not stale), cell
+    assert cell["state"] != ("tracked" if stale else "not tracked"), cell
+    assert cell["confirmed"] is not False, cell
+    for row in document["units"]:
+        assert {c["state"] for c in row["cells"] if c["header"] == cell["header"]} == {cell["state"]}
+
+
+def kinds(document: dict, where: str = "causes") -> set[str]:
+    return {found["kind"] for found in document[where]}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from .conftest import FOLDER, Project
-from .test_conditions import edit_while_compiling
+from .test_surroundings import edit_while_compiling
 
 Built = Callable[..., Project]
 ODD = ("sp ace", "do$lar", "ha#sh", "co:lon")
@@ -90,16 +91,18 @@ def test_the_compiler_finds_no_fault_in_the_closures(built: Built) -> None:
                                                                 "closure-surplus"} == set()
 
 
-def test_a_header_that_the_closure_misses_is_told_as_a_fault_of_ours(built: Built, project: Project) -> None:
-    # A macro of two arguments is beyond what the closure understands.
-    project.header.write_text('#define CHOOSE(a, b) b\n#define REVISION 1\n#include CHOOSE("x.h", "hidden.h")\n')
-    (project.folder / "hidden.h").write_text("// found by the compiler alone\n")
-    built()
+def test_a_header_that_the_closure_misses_is_told_as_a_fault_of_ours(project: Project, tmp_path: Path) -> None:
+    hidden = project.folder / "hidden.h"
+    hidden.write_text("// a compiler that is a script brings it in: no build file says so\n")
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\nexec g++ -include {hidden} "$@"\n')
+    compiler.chmod(0o755)
+    project.configure(f"CMAKE_CXX_COMPILER={compiler}").build()
     plain = project.audit()
     assert not any(cell["header"].endswith("hidden.h") for row in plain["units"] for cell in row["cells"])
     document = project.audit(compiler="1")
     faults = [found for found in document["findings"] if found["kind"] == "closure-fault"]
-    assert {header for found in faults for header in found["headers"]} == {str(project.folder / "hidden.h")}
+    assert {header for found in faults for header in found["headers"]} == {str(hidden)}
     assert project.cell(document, header="hidden.h")["state"] == "tracked"
 
 
@@ -151,10 +154,10 @@ def test_nvcc_writes_the_depfile_early_so_that_make_users_see_a_late_edit(projec
                      .replace("PROPERTIES LANGUAGE CXX", "PROPERTIES LANGUAGE CUDA")
                      .replace("${fmha}/fmha_sm50.cu ", ""))
     with (project.folder / "fmha_sm80.cu").open("a") as unit:
-        unit.write("#include <regex>\n__global__ void kernel(float* x) { *x *= REVISION; }\n"
-                   "void launch(float* x, const char* text) { if (std::regex_match(text, std::regex(text)))"
-                   " kernel<<<1, 1>>>(x); }\n")
-    project.configure("CMAKE_CUDA_ARCHITECTURES=80;90")
+        unit.write("#include <functional>\n#include <map>\n__global__ void kernel(float* x) { *x *= REVISION; }\n"
+                   "void launch(float* x) { std::map<int, std::function<void()>> found; found[0] = [=] {"
+                   " kernel<<<1, 1>>>(x); }; found[0](); }\n")
+    project.configure("CMAKE_CUDA_ARCHITECTURES=80")
     depfile = project.build_dir.joinpath("CMakeFiles", "onnxruntime_providers_cuda.dir",
                                          *(project.folder / "fmha_sm80.cu.o.d").parts[1:])
     edit_while_compiling(project, depfile, 0.1)

@@ -13,7 +13,7 @@ from tasks.binary.fatbin import BadFatbin
 from tasks.binary.fingerprint import fingerprint
 from tasks.binary.image import device_image
 from tests.binary import synthetic as syn
-from tests.binary.toolkit import SOURCE, Toolkit, run
+from tests.binary.toolkit import ARCHS, SOURCE, Toolkit, run
 
 ONE, TWO, THREE = (syn.container(syn.entry(bytes([n]) * 64)) for n in (1, 2, 3))
 
@@ -43,6 +43,7 @@ def status(found: Mapping[str, Containment]) -> dict[str, str]:
 def test_a_container_that_lies_in_the_provider_is_contained_and_another_is_missing(folder: Folder) -> None:
     found = folder.of(syn.library_with(ONE, TWO), a=syn.object_with(TWO), b=syn.object_with(THREE))
     assert status(found) == {"a": "contained", "b": "missing"}
+    assert found["b"].evidence == "provider does not hold this object's device code (sm_80)"
 
 
 def test_an_object_without_device_code_is_none_not_contained(folder: Folder) -> None:
@@ -102,7 +103,6 @@ def _containers_only(path: Path) -> object:
 OTHER = SOURCE.replace("scale", "grow").replace("launch", "launch_other").replace("counter", "counted")
 EDITED = SOURCE.replace("* f;", "* f + 1;")
 MAIN = "void launch(float*, int*); void launch_other(float*, int*); int main() { launch(0, 0); launch_other(0, 0); }\n"
-ARCHS = ("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90,code=compute_90")
 SHARED = {
     "bfd": (), "gold": ("-fuse-ld=gold",), "gc-sections": ("-Wl,--gc-sections",),
     "gold gc-sections": ("-Wl,--gc-sections", "-fuse-ld=gold"), "relr": ("-Wl,-z,pack-relative-relocs",),
@@ -111,7 +111,8 @@ SHARED = {
 
 @pytest.fixture(scope="session")
 def units(toolkit: Toolkit) -> dict[str, Path]:
-    return {"one": toolkit.compile(SOURCE, *ARCHS), "two": toolkit.compile(OTHER, *ARCHS, name="other")}
+    one, two, _ = toolkit.compile_all([(SOURCE, "unit"), (OTHER, "other"), (EDITED, "edited")], *ARCHS)
+    return {"one": one, "two": two}
 
 
 def _held(provider: Path, units: Mapping[str, Path], edited: Path) -> dict[str, str]:
@@ -132,7 +133,7 @@ def test_a_shared_provider_holds_its_objects_and_not_the_edited_one(toolkit: Too
     provider = toolkit.link(list(units.values()), "-shared", *SHARED[how])
     if strip:
         run("strip", "-s", provider)
-    assert _held(provider, units, toolkit.compile(EDITED, *ARCHS)) == RIGHT
+    assert _held(provider, units, toolkit.compile(EDITED, *ARCHS, name="edited")) == RIGHT
 
 
 @pytest.mark.cuda
@@ -143,7 +144,7 @@ def test_a_test_executable_that_the_provider_is_linked_into_holds_its_objects(
     run("g++", "-c", tmp_path / "main.cc", "-o", tmp_path / "main.o")
     run("ar", "rcs", tmp_path / "provider.a", *units.values())
     program = toolkit.link([tmp_path / "main.o", tmp_path / "provider.a"], *how, name="program")
-    edited = toolkit.compile(EDITED, *ARCHS)
+    edited = toolkit.compile(EDITED, *ARCHS, name="edited")
     assert _held(program, units, edited) == RIGHT
     assert _held(tmp_path / "provider.a", units, edited) == RIGHT
 
@@ -154,21 +155,21 @@ def test_the_container_that_nvcc_puts_first_when_it_links_is_no_objects(toolkit:
     provider = tmp_path / "provider.so"
     run(toolkit.nvcc, "-shared", *units.values(), "-o", provider)
     assert len(device_image(provider).containers) == 3
-    assert _held(provider, units, toolkit.compile(EDITED, *ARCHS)) == RIGHT
+    assert _held(provider, units, toolkit.compile(EDITED, *ARCHS, name="edited")) == RIGHT
 
 
 @pytest.mark.cuda
 def test_a_provider_from_before_the_edit_still_holds_the_former_container(toolkit: Toolkit,
                                                                           units: dict[str, Path]) -> None:
-    former, new = fingerprint(units["one"]), fingerprint(toolkit.compile(EDITED, *ARCHS))
+    former, new = fingerprint(units["one"]), fingerprint(toolkit.compile(EDITED, *ARCHS, name="edited"))
     before = toolkit.link(list(units.values()), "-shared")
-    after = toolkit.link([toolkit.compile(EDITED, *ARCHS), units["two"]], "-shared")
+    after = toolkit.link([toolkit.compile(EDITED, *ARCHS, name="edited"), units["two"]], "-shared")
     assert [former_left(device_image(path), former, new) for path in (before, after)] == [1, 0]
 
 
 @pytest.mark.cuda
 def test_an_object_for_another_architecture_is_missing(toolkit: Toolkit, units: dict[str, Path]) -> None:
-    other = toolkit.compile(SOURCE, "-arch=sm_90")
+    other = toolkit.compile(SOURCE, "-arch=sm_80")
     assert _held(toolkit.link(list(units.values()), "-shared"), units, other)["edited"] == "missing"
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tasks.binary.containment import Containment, contains
+from tasks.binary.fingerprint import compare, fingerprint
 from tasks.binary.image import device_image
 from tasks.binary.kernels import kernels
+from tasks.binary.names import demangle
 from tests.binary.toolkit import Toolkit
 
 pytestmark = pytest.mark.cuda
@@ -39,7 +41,7 @@ __global__ void callee(float* x) { x[0] = chosen(x[1], counter) + table[threadId
 void second(float* x) { callee<<<1, 4>>>(x); both<64><<<1, 64>>>(x); }
 """
 ARCHS = ("-gencode", "arch=compute_80,code=sm_80")
-TWO_ARCHS = ("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90a,code=sm_90a")
+SM120 = ("-gencode", "arch=compute_120,code=sm_120")
 
 
 class Linked:
@@ -48,7 +50,7 @@ class Linked:
     def __init__(self, toolkit: Toolkit, *flags: str) -> None:
         self._toolkit = toolkit
         self._flags = flags
-        self.objects = [self.compile(CALLER, "caller"), self.compile(CALLEE, "callee")]
+        self.objects = toolkit.compile_all([(CALLER, "caller"), (CALLEE, "callee")], *flags, "-dc")
         self.device_link = toolkit.device_link(self.objects, *flags)
         self.provider = self.link(self.objects)
 
@@ -68,27 +70,6 @@ class Linked:
         return self._toolkit.link([*objects, self._toolkit.device_link(objects, *self._flags)], "-shared")
 
 
-@pytest.fixture(scope="module")
-def linked(toolkit: Toolkit) -> Linked:
-    return Linked(toolkit, *ARCHS)
-
-
-def test_relocatable_objects_are_contained_when_the_device_link_was_made_from_them(linked: Linked) -> None:
-    for one in linked.judge(linked.provider, linked.objects):
-        assert one.status == "contained"
-        assert "its device link holds this object's code for sm_80" in one.evidence
-
-
-@pytest.mark.parametrize("flags", [("-G", *TWO_ARCHS), ("-lineinfo", "-arch=sm_120")],
-                         ids=["-G, two architectures", "-lineinfo, sm_120"])
-def test_neither_debug_information_nor_the_architecture_hides_the_device_link(toolkit: Toolkit,
-                                                                              flags: tuple[str, ...]) -> None:
-    linked = Linked(toolkit, *flags)
-    assert [one.status for one in linked.judge(linked.provider, linked.objects)] == ["contained", "contained"]
-    edited = [linked.objects[0], linked.compile(CALLEE.replace("2.5f", "3.5f"), "callee")]
-    assert [one.status for one in linked.judge(linked.link(edited), edited)] == ["contained", "missing"]
-
-
 EDITS = {
     "a device function": ("2.5f", "3.5f", r"mix\(float, int\) has other code"),
     "a constant": ("9.f", "7.f", "variable table has another content"),
@@ -98,15 +79,37 @@ EDITS = {
 }
 
 
+def _edited(what: str) -> str:
+    old, new, _ = EDITS[what]
+    return CALLEE.replace(old, new).replace("callee<<<", "renamed<<<" if "renamed" in new else "callee<<<")
+
+
+@pytest.fixture(scope="module")
+def linked(toolkit: Toolkit) -> Linked:
+    toolkit.compile_all([(_edited(what), "callee") for what in EDITS], *ARCHS, "-dc")
+    return Linked(toolkit, *ARCHS)
+
+
+def test_relocatable_objects_are_contained_when_the_device_link_was_made_from_them(linked: Linked) -> None:
+    for one in linked.judge(linked.provider, linked.objects):
+        assert one.status == "contained"
+        assert "its device link holds this object's code for sm_80" in one.evidence
+
+
+def test_neither_debug_information_nor_the_architecture_hides_the_device_link(toolkit: Toolkit) -> None:
+    linked = Linked(toolkit, "-G", *SM120)
+    assert [one.status for one in linked.judge(linked.provider, linked.objects)] == ["contained", "contained"]
+    edited = [linked.objects[0], linked.compile(CALLEE.replace("2.5f", "3.5f"), "callee")]
+    assert [one.status for one in linked.judge(linked.link(edited), edited)] == ["contained", "missing"]
+
+
 @pytest.mark.parametrize("what", EDITS)
 def test_a_stale_device_link_is_told_after_an_edit_of(linked: Linked, what: str) -> None:
-    old, new, words = EDITS[what]
-    source = CALLEE.replace(old, new).replace("callee<<<", "renamed<<<" if "renamed" in new else "callee<<<")
-    edited = [linked.objects[0], linked.compile(source, "callee")]
+    edited = [linked.objects[0], linked.compile(_edited(what), "callee")]
     first, second = linked.judge(linked.link(edited), edited)
     assert first.status == "contained"
     assert second.status == "missing"
-    assert re.search(words, second.evidence), second.evidence
+    assert re.search(EDITS[what][2], second.evidence), second.evidence
 
 
 def test_a_call_of_another_function_is_told_where_the_code_differs_in_nothing_else(linked: Linked) -> None:
@@ -114,6 +117,8 @@ def test_a_call_of_another_function_is_told_where_the_code_differs_in_nothing_el
     first, second = linked.judge(linked.link(edited), edited)
     assert (first.status, second.status) == ("missing", "contained")
     assert "caller(float*) has other code" in first.evidence
+    change = compare(fingerprint(linked.objects[0]), fingerprint(edited[0]))
+    assert [demangle(name) for name in change.kernels["sm_80"]] == ["caller(float*)"]
 
 
 def test_a_templates_instance_may_come_from_either_object(linked: Linked) -> None:
@@ -126,8 +131,7 @@ def test_a_templates_instance_may_come_from_either_object(linked: Linked) -> Non
 
 def test_ptx_alone_is_ambiguous_not_contained(toolkit: Toolkit, linked: Linked) -> None:
     flags = ("-gencode", "arch=compute_80,code=compute_80")
-    objects = [toolkit.compile(source, *flags, "-dc", name=name)
-               for source, name in ((CALLER, "caller"), (CALLEE, "callee"))]
+    objects = [toolkit.compile(CALLER, *flags, "-dc", name="caller")]
     provider = toolkit.link([*objects, linked.device_link], "-shared")
     assert {one.status for one in linked.judge(provider, objects)} == {"ambiguous"}
 

@@ -19,10 +19,10 @@ from tasks.binary.fingerprint import fingerprint
 from tasks.binary.image import DeviceImage, device_image
 from tasks.binary.kernels import kernels
 from tests.binary import synthetic as syn
-from tests.binary.toolkit import SOURCE, Toolkit
+from tests.binary.toolkit import ARCHS, SOURCE, Toolkit
 
 # FUZZ_EXAMPLES=100000 makes that many inputs a test.
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "60"))
 FUZZ = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 SMALL = syn.library_with(
@@ -140,10 +140,11 @@ def test_random_bytes_are_refused_or_read_right(folder: Path) -> None:
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("mode", [(), ("-dc", "-compress-mode", "none"), ("-G",)], ids=["plain", "-dc", "-G"])
+@pytest.mark.parametrize("mode", [ARCHS, ("-dc", "-compress-mode", "none", "-arch=sm_80"), ("-G", "-arch=sm_80")],
+                         ids=["plain", "-dc", "-G"])
 def test_a_damaged_object_of_nvcc_is_refused_or_read_right(toolkit: Toolkit, folder: Path,
                                                            mode: tuple[str, ...]) -> None:
-    _fuzz(toolkit.compile(SOURCE, "-arch=sm_80", *mode).read_bytes(), folder)
+    _fuzz(toolkit.compile(SOURCE, *mode).read_bytes(), folder)
 
 
 @pytest.mark.cuda
@@ -152,7 +153,7 @@ def test_a_damaged_cubin_is_refused_or_read_right(toolkit: Toolkit) -> None:
     from tasks.binary.cubin import read_cubin
     from tasks.binary.source import memory_source
 
-    image = device_image(toolkit.compile(SOURCE, "-arch=sm_80", "-dc", "-compress-mode", "none"))
+    image = device_image(toolkit.compile(SOURCE, "-dc", "-compress-mode", "none", "-arch=sm_80"))
     with image.open() as source:
         content = next(payload(source, e) for c in image.containers for e in c.entries if e.kind == "elf")
     places = _tables(content)

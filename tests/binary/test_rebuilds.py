@@ -17,23 +17,27 @@ from tests.binary.toolkit import SOURCE, Toolkit, run
 pytestmark = pytest.mark.cuda
 
 SM80 = ("-gencode", "arch=compute_80,code=sm_80")
+SM120 = ("-gencode", "arch=compute_120,code=sm_120")
+LINEINFO, DEBUG, SEPARATE = "-lineinfo, zstd, with PTX", "-G, uncompressed, with PTX", "-dc -lineinfo, LZ4, with PTX"
 MODES: dict[str, tuple[str, ...]] = {
     "plain": SM80,
     "two architectures and PTX": ("-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90a,code=sm_90a",
                                   "-gencode", "arch=compute_90,code=compute_90", "--threads", "2"),
-    "-lineinfo, zstd": ("-lineinfo", "-compress-mode", "size", *SM80),
-    "-G, uncompressed": ("-G", "-compress-mode", "none", *SM80),
-    "-G PTX, LZ4": ("-G", "-compress-mode", "speed", "-gencode", "arch=compute_80,code=compute_80"),
-    "-lineinfo PTX": ("-lineinfo", "-gencode", "arch=compute_80,code=compute_80"),
-    "-dc": ("-dc", *SM80),
-    "-dc -lineinfo": ("-dc", "-lineinfo", *SM80),
-    "sm_120 -lineinfo": ("-lineinfo", "-arch=sm_120"),
+    "-lineinfo, zstd, with PTX": ("-lineinfo", "-compress-mode", "size", "-arch=sm_80"),
+    "-G, uncompressed, with PTX": ("-G", "-compress-mode", "none", "-arch=sm_80"),
+    "-dc -lineinfo, LZ4, with PTX": ("-dc", "-lineinfo", "-compress-mode", "speed", "-arch=sm_80"),
+    "sm_120 -lineinfo": ("-lineinfo", *SM120),
 }
 # All at once that must not matter: a comment that moves every line, another mtime, another folder.
 COMMENT = "// nothing but\n// a comment\n" + SOURCE
 # The template's second instance is edited, and with it the first.
 EDITED = SOURCE.replace("* f;", "* f + 1;")
 HOST_ONLY = SOURCE.replace("<<<1, 64>>>", "<<<1, 32>>>")
+BOUNDED = SOURCE.replace("__global__ void count", "__global__ void __launch_bounds__(32) count")
+NEW_KERNEL = [SOURCE.replace(place, f"__global__ void aaa(float* x) {{ *x = 1; }}\n{place}")
+              for place in ("namespace {", "void launch")]
+DATA = {"constant": SOURCE.replace("{1.f, 2.f", "{1.f, 5.f"), "variable": SOURCE.replace("counter = 7", "counter = 8"),
+        "string literal": SOURCE.replace('"%d', '"%i')}
 
 
 @dataclass(frozen=True)
@@ -47,13 +51,14 @@ class Prints:
 @pytest.fixture(scope="module")
 def prints(toolkit: Toolkit) -> dict[str, Prints]:
     def make(mode: str) -> tuple[Path, Path, Path]:
-        # A folder a mode: the threads must not write each other's source.
+        # A folder a mode: threads must not touch each other's source.
         flags, place = MODES[mode], f"mode{list(MODES).index(mode)}"
         return (toolkit.compile(SOURCE, *flags, place=place),
                 toolkit.again(COMMENT, *flags, place=f"moved{place}"),
                 toolkit.compile(EDITED, *flags, place=place))
 
     with ThreadPoolExecutor(2) as pool:
+        pool.map(lambda source: _plain(toolkit, source), [*NEW_KERNEL, *DATA.values(), HOST_ONLY, BOUNDED])
         made = dict(zip(MODES, pool.map(make, MODES), strict=True))
     return {mode: Prints(*(fingerprint(path) for path in paths), paths) for mode, paths in made.items()}
 
@@ -89,11 +94,13 @@ def test_the_modes_are_what_they_say(prints: dict[str, Prints]) -> None:
     """So that no test above passes on another mode than its name's."""
     entries = {mode: [e for c in device_image(one.objects[0]).containers for e in c.entries]
                for mode, one in prints.items()}
-    assert [[e.compression for e in entries[mode]] for mode in ("-G PTX, LZ4", "-lineinfo, zstd", "-G, uncompressed")
-            ] == [["lz4"], ["zstd"], ["none"]]
-    assert {e.flags & 2 for e in entries["-G, uncompressed"]} == {2}
+    assert [e.compression for e in entries[LINEINFO]] == ["zstd", "zstd"]
+    assert [e.compression for e in entries[DEBUG]] == ["none", "none"]
+    assert "lz4" in [e.compression for e in entries[SEPARATE]]
+    assert [{e.kind for e in entries[mode]} for mode in (LINEINFO, DEBUG, SEPARATE)] == [{"elf", "ptx"}] * 3
+    assert {e.flags & 2 for e in entries[DEBUG]} == {2}
     assert [e.arch for e in entries["two architectures and PTX"]] == ["sm_80", "sm_90a", "compute_90"]
-    for mode in ("-lineinfo, zstd", "-G, uncompressed", "-dc -lineinfo", "sm_120 -lineinfo"):
+    for mode in (LINEINFO, DEBUG, SEPARATE, "sm_120 -lineinfo"):
         assert prints[mode].base.containers != prints[mode].neutral.containers, "the raw bytes should differ here"
 
 
@@ -111,28 +118,30 @@ def test_a_host_only_edit_changes_the_host_digest_alone(toolkit: Toolkit, prints
     assert (change.device_code, change.host_code, change.text) == ("unchanged", True, "host code only")
 
 
-@pytest.mark.parametrize(("old", "new"), [("{1.f, 2.f", "{1.f, 5.f"), ("counter = 7", "counter = 8"), ('"%d', '"%i')],
-                         ids=["constant", "variable", "string literal"])
-def test_an_edit_of_data_alone_is_device_code_too(toolkit: Toolkit, prints: dict[str, Prints], old: str,
-                                                  new: str) -> None:
-    change = compare(prints["plain"].base, _plain(toolkit, SOURCE.replace(old, new)))
+@pytest.mark.parametrize("what", DATA)
+def test_an_edit_of_data_alone_is_device_code_too(toolkit: Toolkit, prints: dict[str, Prints], what: str) -> None:
+    change = compare(prints["plain"].base, _plain(toolkit, DATA[what]))
     assert (change.device_code, change.data, change.kernels) == ("changed", ("sm_80",), {})
     assert change.text == "device code changed (data only)"
 
 
-def test_a_new_kernel_is_the_only_change_though_it_moves_all_others(toolkit: Toolkit,
-                                                                    prints: dict[str, Prints]) -> None:
-    more = SOURCE.replace("namespace {", "__global__ void aaa(float* x) { *x = 1; }\nnamespace {")
+@pytest.mark.parametrize("more", NEW_KERNEL, ids=["first", "last"])
+def test_a_new_kernel_is_the_only_change_though_it_moves_others(toolkit: Toolkit, prints: dict[str, Prints],
+                                                                more: str) -> None:
     change = compare(prints["plain"].base, _plain(toolkit, more))
     assert _changed(change) == {"aaa(float*)"}
     assert (change.functions, change.data) == ({}, ())
-    ptx = compare(prints["-G PTX, LZ4"].base, fingerprint(toolkit.compile(more, *MODES["-G PTX, LZ4"], place="mode4")))
-    assert _changed(ptx) == {"aaa(float*)"}
+
+
+def test_a_new_kernel_does_not_change_others_in_ptx_though_it_shifts_their_labels(toolkit: Toolkit,
+                                                                                  prints: dict[str, Prints]) -> None:
+    change = compare(prints[DEBUG].base, fingerprint(toolkit.compile(NEW_KERNEL[0], *MODES[DEBUG], place="mode3")))
+    assert _changed(change) == {"aaa(float*)"}
+    assert set(change.kernels) == {"sm_80", "compute_80"}
 
 
 def test_launch_bounds_are_a_change_of_the_kernel(toolkit: Toolkit, prints: dict[str, Prints]) -> None:
-    bounded = SOURCE.replace("__global__ void count", "__global__ void __launch_bounds__(32) count")
-    change = compare(prints["plain"].base, _plain(toolkit, bounded))
+    change = compare(prints["plain"].base, _plain(toolkit, BOUNDED))
     assert _changed(change) == {"count(int*)"}
 
 
@@ -153,7 +162,8 @@ def test_a_unit_without_kernels_has_no_device_code_until_it_gets_some(prints: di
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"format": 0}, {"format": 1}, {"format": 1, "host": "", "containers": 3,
-                                                                              "device": {}}])
+                                                                              "device": {}},
+                                  {"format": 2, "host": "", "containers": [], "device": {}}])
 def test_what_is_no_fingerprint_is_a_value_error(data: object) -> None:
     with pytest.raises(ValueError, match="fingerprint"):
         Fingerprint.from_json(data)

@@ -73,6 +73,10 @@ REFUSED = {
     "an entry header smaller than it can be": syn.container(syn.entry(header=0)),
     "an entry that runs over its container": syn.container(syn.entry(size=1 << 62)),
     "an entry size that is not padded": syn.container(syn.entry(b"x" * 16, size=12)),
+    "two entry sizes that are padded only together": syn.container(
+        syn.entry(b"x" * 16, size=12)[:76] + syn.entry(b"x" * 16, size=4)[:68]),
+    "an entry whose header is in its payload": syn.container(syn.entry(header=0, size=72)),
+    "a name in the payload": syn.container(syn.entry(name=b"k.cu", name_at=72)),
     "a name outside the entry's header": syn.container(syn.entry(name=b"k.cu", name_at=1 << 31)),
     "more stored bytes than there are": syn.container(syn.entry(flags=syn.ZSTD, stored=999, unpacked=9)),
     "a compressed flag without a compressed size": syn.container(syn.entry(flags=syn.ZSTD)),
@@ -86,6 +90,14 @@ REFUSED = {
 def test_the_walk_never_returns_a_shorter_list_for(read: Read, what: str) -> None:
     with pytest.raises(BadFatbin, match=r"file\.o: .* at offset 0x"):
         read(syn.object_with(REFUSED[what]))
+
+
+@pytest.mark.parametrize("length", range(8, 152, 8))
+def test_a_container_that_goes_on_in_the_next_section_is_cut_short(read: Read, length: int) -> None:
+    whole = syn.container(syn.entry(), syn.entry(sm=75))
+    assert len(whole) == 160
+    with pytest.raises(BadFatbin, match="at offset 0x"):
+        read(syn.elf([syn.Part(".nv_fatbin", whole[:length]), syn.Part(".rodata", whole[length:])]))
 
 
 def test_zeros_are_a_gap_where_nothing_had_to_be_aligned(read: Read) -> None:
@@ -127,9 +139,10 @@ def test_a_section_table_that_claims_a_million_sections_is_an_error(read: Read) 
 
 def test_a_missing_file_a_folder_and_a_pipe_are_errors_for_the_user(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "missing.o", tmp_path, tmp_path / "pipe"):
-        with pytest.raises(BadFatbin, match="rebuild_fmha"):
-            device_image(path)
+    for path, words in (("missing.o", "No such file or directory"), ("", "not a regular file"),
+                        ("pipe", "not a regular file")):
+        with pytest.raises(BadFatbin, match=rf"{words}\n.*rebuild_fmha"):
+            device_image(tmp_path / path)
 
 
 def test_a_file_replaced_after_the_walk_is_an_error_not_a_mixture(tmp_path: Path) -> None:
@@ -160,7 +173,7 @@ def test_payloads_are_decompressed(read: Read) -> None:
 
 
 @pytest.mark.parametrize("flag", [syn.ZSTD, syn.LZ4])
-@pytest.mark.parametrize("unpacked", [5, 1 << 20, 1 << 29, 1 << 62])
+@pytest.mark.parametrize("unpacked", [5, 999, 1001, 1 << 20, 1 << 29, 1 << 62])
 def test_a_payload_that_is_not_what_its_header_says_is_an_error(read: Read, flag: int, unpacked: int) -> None:
     text = b"x" * 1000
     whole = syn.packed(text) if flag == syn.ZSTD else b""
@@ -191,6 +204,18 @@ def test_a_wrapper_whose_address_a_dynamic_relocation_holds_is_read(read: Read) 
     assert image.registered == {image.containers[0].offset: 1}
 
 
+def test_the_containers_that_a_device_link_made_are_told_by_their_wrappers(read: Read) -> None:
+    whole, made = syn.container(syn.entry()), syn.container(syn.entry(sm=75))
+
+    def library(first: int, second: int) -> bytes:
+        return syn.elf([syn.Part(".nv_fatbin", whole + made),
+                        syn.Part(".nvFatBinSegment", syn.wrapper(first) + syn.wrapper(second, version=2))], kind=3)
+
+    start = syn.offset_of(library(0, 0), whole)
+    image = read(library(start, start + len(whole)))
+    assert [container.archs for container in image.device_linked] == [("sm_75",)]
+
+
 def test_a_wrapper_with_another_magic_is_an_error(read: Read) -> None:
     with pytest.raises(BadFatbin, match="nvFatBinSegment"):
         read(syn.elf([syn.Part(".nvFatBinSegment", syn.wrapper(0, magic=1))], kind=3))
@@ -213,7 +238,8 @@ def test_a_static_library_has_the_containers_of_its_members_at_offsets_of_the_fi
 
 
 @pytest.mark.parametrize("broken", [_archive((b"x.o/", b"no object")), _archive((b"x.o/", syn.object_with()))[:-9],
-                                    b"!<arch>\n" + b"x" * 60, b"!<thin>\n"])
+                                    b"!<arch>\n" + b"x" * 60, b"!<thin>\n",
+                                    _archive((b"x.o/", syn.object_with())).replace(b"`\n", b"``")])
 def test_a_malformed_static_library_is_an_error(read: Read, broken: bytes) -> None:
     with pytest.raises(BadFatbin):
         read(broken)

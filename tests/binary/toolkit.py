@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 # One kernel with each thing that a compile makes vary or that a fingerprint must see: internal linkage, a
@@ -24,6 +27,8 @@ template __global__ void scale<double, 32>(double*, double);
 static __global__ void count(int* p) { atomicAdd(&counter, *p); printf("%d\\n", *p); }
 void launch(float* x, int* p) { hidden<<<1, 4>>>(x); scale<float, 64><<<1, 64>>>(x, 2.f); count<<<1, 1>>>(p); }
 """
+
+ARCHS = ("-gencode", "arch=compute_90a,code=sm_90a", "-gencode", "arch=compute_90,code=compute_90")
 
 
 def tool(name: str) -> Path | None:
@@ -44,43 +49,48 @@ def run(*words: str | Path) -> str:
 
 
 class Toolkit:
-    """nvcc with a folder to work in. `compile` is called with a folder for the source: its path is part of names."""
+    """nvcc with a folder to work in. A source's folder matters: a hash of its path is part of names."""
 
     def __init__(self, nvcc: Path, folder: Path) -> None:
         self.nvcc = nvcc
         self.folder = folder
         self._done: dict[tuple[object, ...], Path] = {}
+        self._numbers = itertools.count()
 
     def compile(self, source: str, *flags: str, place: str = "here", mtime: int = 1_000_000_000,
                 name: str = "unit") -> Path:
         """The object of `source` in the folder `place`; the same question has the same object."""
         key = (source, flags, place, mtime, name)
         if key not in self._done:
-            folder = self.folder / place
-            folder.mkdir(exist_ok=True)
+            # A folder a source: threads must not write each other's.
+            folder = self.folder / place / hashlib.sha256(source.encode()).hexdigest()[:8]
+            folder.mkdir(parents=True, exist_ok=True)
             unit = folder / f"{name}.cu"
-            output = self.folder / f"{len(self._done)}.{name}.o"
-            self._done[key] = output
+            output = self.folder / f"{next(self._numbers)}.{name}.o"
             unit.write_text(source)
             os.utime(unit, (mtime, mtime))
             run(self.nvcc, *flags, "-Xcompiler", "-fPIC", "-c", unit, "-o", output)
+            self._done[key] = output
         return self._done[key]
+
+    def compile_all(self, sources: Sequence[tuple[str, str]], *flags: str) -> list[Path]:
+        """The objects of several (source, name), two at a time."""
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(lambda one: self.compile(one[0], *flags, name=one[1]), sources))
 
     def again(self, source: str, *flags: str, place: str = "here", name: str = "unit") -> Path:
         """The object of a second compile of the same source, touched meanwhile."""
         return self.compile(source, *flags, place=place, mtime=1_500_000_000, name=name)
 
     def device_link(self, objects: Sequence[Path], *flags: str) -> Path:
-        output = self.folder / f"{len(self._done)}.dlink.o"
-        self._done[output,] = output
+        output = self.folder / f"{next(self._numbers)}.dlink.o"
         run(self.nvcc, *flags, "-Xcompiler", "-fPIC", "-dlink", *objects, "-o", output)
         return output
 
     def link(self, objects: Sequence[Path], *flags: str, compiler: str = "g++", name: str = "provider.so") -> Path:
         """A shared library (with `-shared`) or an executable that is never run: undefined symbols are let be."""
-        folder = self.folder / f"link{len(self._done)}"
+        folder = self.folder / f"link{next(self._numbers)}"
         folder.mkdir()
         output = folder / name
-        self._done[output,] = output
         run(compiler, *objects, "-o", output, "-Wl,--unresolved-symbols=ignore-all", *flags)
         return output

@@ -142,9 +142,9 @@ def test_a_missing_folder_is_asked_for_where_it_would_be_made(world: World, tmp_
 
 
 def test_a_quota_counts_where_it_is_tighter_than_the_disk(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(space, "quota_left", lambda place: (5_000_000, None))
+    monkeypatch.setattr(space, "quota_left", lambda _: (5_000_000, None))
     assert "5.0 MB free by your quota" in refused(world, {}).cause
-    monkeypatch.setattr(space, "quota_left", lambda place: (None, 3))
+    monkeypatch.setattr(space, "quota_left", lambda _: (None, 3))
     assert "3 inodes (files) free by your quota" in refused(world, {}).cause
 
 

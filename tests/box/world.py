@@ -6,13 +6,15 @@ import contextlib
 import ctypes
 import os
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tasks.box.judge import Folder
+from tasks.box.mounts import read_mounts
 from tasks.box.processes import Processes
 from tasks.box.survey import Box, survey
 
@@ -24,8 +26,6 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts and other user
 
 def unused() -> Processes:
     """A box without another process."""
-    from tasks.box.mounts import read_mounts
-
     return Processes(mounts=read_mounts())
 
 
@@ -80,21 +80,65 @@ def _mount(source: str, target: Path, kind: str, flags: int, data: str) -> None:
         raise OSError(ctypes.get_errno(), f"mount {target}")
 
 
+def _unmount(point: str) -> None:
+    lazily = 2
+    if ctypes.CDLL(None, use_errno=True).umount2(os.fsencode(point), lazily) != 0:
+        raise OSError(ctypes.get_errno(), f"umount {point}")
+
+
+def _mounted(point: str) -> int:
+    return [mount.number for mount in read_mounts() if mount.point == point][-1]
+
+
 @contextlib.contextmanager
 def tmpfs(target: Path, options: str = "size=1m") -> Iterator[Path]:
     target.mkdir(parents=True, exist_ok=True)
     _mount("none", target, "tmpfs", 0, options)
+    number = _mounted(str(target))
     try:
         yield target
     finally:
-        subprocess.run(["umount", "-l", target], check=True)
+        # It may have been moved with the folder around it.
+        point = next(mount.point for mount in read_mounts() if mount.number == number)
+        _unmount(point)
 
 
 @contextlib.contextmanager
 def bind(source: Path, target: Path) -> Iterator[Path]:
     target.mkdir(parents=True, exist_ok=True)
     _mount(os.fspath(source), target, "", 4096, "")
+    number = _mounted(str(target))
     try:
         yield target
     finally:
-        subprocess.run(["umount", "-l", target], check=True)
+        # It may have been moved with the folder around it.
+        point = next(mount.point for mount in read_mounts() if mount.number == number)
+        _unmount(point)
+
+
+def as_nobody(work: Callable[[Path], str]) -> str:
+    """What `work` says when a user without rights does it, in a folder of that user."""
+    import psutil  # noqa: F401 - the interpreter's own folder may be closed to that user
+
+    folder = Path(tempfile.mkdtemp(prefix="fmha-box-", dir="/var/tmp"))
+    os.chown(folder, NOBODY, NOBODY)
+    reader, writer = os.pipe()
+    try:
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+                answer = work(folder)
+            except BaseException as error:
+                answer = f"raised {error!r}"
+            os.write(writer, answer.encode())
+            os._exit(0)
+        os.close(writer)
+        with open(reader, encoding="utf-8") as pipe:
+            answer = pipe.read()
+        os.waitpid(child, 0)
+        return answer
+    finally:
+        subprocess.run(["rm", "-rf", folder], check=True)

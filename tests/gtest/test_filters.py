@@ -32,6 +32,11 @@ def test_list_of_a_real_program_holds_every_shape_of_name_and_no_log_line(progra
     assert sorted(listed) == sorted(NAMES)
 
 
+def test_text_glued_to_a_suite_in_the_list_does_no_harm(programs: Path, tmp_path: Path) -> None:
+    environment = prepare({"FAKE_TESTS": "AttentionTest.A: mea\nlist: out glued"}, (), (), "mark")
+    assert list_tests(programs / "scripted", tmp_path, environment, tmp_path / "list.json", 20) == ("AttentionTest.A",)
+
+
 def test_text_of_the_list_is_read_where_a_program_writes_no_json() -> None:
     assert parse_text(
         "Running main() from gtest_main.cc\n"
@@ -52,7 +57,8 @@ def test_tests_without_a_suite_are_no_tests() -> None:
 
 @pytest.mark.parametrize("flag", [
     "*", "*MEA*", "AttentionTest.*", "AttentionTest.Attention_Causal_????_CUDA", "*-*CUDA", "-*CUDA", "All/*:Typed/?.*",
-    "AttentionTest", "Attention*.One", "*/0*", "*:-", "::*MEA*::", "Typed/0.Holds", "*-*/1-*/2", "*MEA*-*Slow*:*FP16*", ":", "-", ":-*MEA*",
+    "AttentionTest", "Attention*.One", "*/0*", "*:-", "::*MEA*::", "Typed/0.Holds", "*-*/1-*/2",
+    "*MEA*-*Slow*:*FP16*", ":", "-", ":-*MEA*",
 ])
 def test_filters_mean_what_gtest_means_by_them(programs: Path, flag: str) -> None:
     wanted = parse_filter([flag])

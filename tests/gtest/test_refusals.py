@@ -243,6 +243,31 @@ def test_link_to_the_provider_is_the_provider(bench: Bench) -> None:
     assert outcome.links[0].evidence == (f"mapped: {bench.provider}",)
 
 
+def test_hard_link_to_the_provider_is_the_provider(bench: Bench) -> None:
+    other = bench.folder.parent / bench.provider.name
+    other.hardlink_to(bench.provider)
+    outcome = bench.run(f"AttentionTest.One_MEA: open {other}; mea")
+    assert outcome.refusal is None
+    assert outcome.links[0].evidence == (f"mapped: {other}",)
+
+
+def test_copy_that_only_a_helper_program_opens_is_not_what_the_tests_ran(bench: Bench, tmp_path: Path) -> None:
+    old = tmp_path / "old" / bench.provider.name
+    old.parent.mkdir()
+    shutil.copy(bench.provider, old)
+    shutil.copy(bench.binary, tmp_path / "helper")
+    outcome = bench.run(f"{MEA}; shell FAKE_TESTS='A.b: open {old}' {tmp_path}/helper")
+    assert outcome.refusal is None
+
+
+def test_provider_that_is_replaced_while_tests_run_is_library_changed(bench: Bench, tmp_path: Path) -> None:
+    shutil.copy(bench.provider, tmp_path / "new.so")
+    (tmp_path / "here").symlink_to(bench.folder)
+    outcome = bench.run(f"{MEA}; shell mv {tmp_path}/new.so {tmp_path}/here/{bench.provider.name}")
+    assert outcome.refusal == "library-changed"
+    assert outcome.links[0].evidence[1:] == (f"mapped: {bench.provider}",)
+
+
 def test_provider_that_is_written_while_tests_run_is_library_changed(bench: Bench) -> None:
     outcome = bench.run(f"{MEA}; append {bench.provider}")
     assert outcome.refusal == "library-changed"
@@ -379,10 +404,10 @@ def test_test_absent_from_the_report_is_some_missing(bench: Bench) -> None:
 
 
 def test_junit_file_tells_every_test(bench: Bench) -> None:
-    bench.run(f"{MEA}\nAttentionTest.Two_MEA: bytes\nAttentionTest.Three_MEA: skip why <&>")
+    bench.run(f"{MEA}\nAttentionTest.Two_MEA: bytes; fail bell \x07\nAttentionTest.Three_MEA: skip why <&>")
     root = ElementTree.parse(bench.folder / "junit.xml").getroot()
     assert {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")} == {
-        "One_MEA_FP16_CUDA": [], "Two_MEA": ["failure"], "Three_MEA": ["skipped"]}
+        "One_MEA_FP16_CUDA": [], "Two_MEA": ["failure", "failure"], "Three_MEA": ["skipped"]}
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("3", "1", "1")
 
 

@@ -63,6 +63,11 @@ def test_torn_head_does_not_reach_into_the_next_test() -> None:
     assert reader.tests[B].paths == []
 
 
+def test_torn_head_of_a_set_up_does_not_reach_into_the_test_after_it() -> None:
+    reader = read(f"ONNX Attention: using \n[ RUN      ] {A}\nFlash Attention (text)\n[       OK ] {A} (0 ms)\n")
+    assert reader.tests[A].paths == []
+
+
 def test_marks_glued_to_other_text_are_seen() -> None:
     reader = read(f"half a line[ RUN      ] {B}2026-01-01 {MEA}more[       OK ] {B} (12 ms)\n")
     assert (reader.tests[B].paths, reader.tests[B].result) == (["mea"], "passed")

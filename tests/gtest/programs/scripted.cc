@@ -63,6 +63,7 @@ static void Do(const std::string& action, const std::string& argument) {
   else if (action == "flood") { std::string block(1 << 20, 'x'); block.back() = '\n'; for (int i = atoi(argument.c_str()); i > 0; --i) fputs(block.c_str(), stderr); }
   else if (action == "bytes") { const char raw[] = "\xff\xfe\x80 broken\n"; fwrite(raw, 1, sizeof raw - 1, stderr); ADD_FAILURE() << raw; }
   else if (action == "append") std::ofstream(argument, std::ios::app) << "x";
+  else if (action == "shell") { if (system(argument.c_str())) ADD_FAILURE() << argument; }
   else if (action == "touch") chmod(argument.c_str(), 0700);
   else if (action == "truncate") { if (truncate(g_report.c_str(), 60)) perror("truncate"); }
   else if (action == "unlink") unlink(g_report.c_str());

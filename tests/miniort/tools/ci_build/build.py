@@ -34,11 +34,12 @@ class BuildError(Exception):
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
     """The command line; phases that are not named all run."""
-    parser = argparse.ArgumentParser(prog="build.sh", description="Build the miniature ONNX Runtime checkout.",
+    parser = argparse.ArgumentParser(prog="build.sh", description="Build the miniature checkout.",
                                      allow_abbrev=False)
     parser.add_argument("--build_dir", default=str(_ROOT / "build" / "Linux"),
                         help="parent of the build directories, one a configuration (build/Linux)")
-    parser.add_argument("--config", default="Debug", choices=["Debug", "MinSizeRel", "Release", "RelWithDebInfo"],
+    parser.add_argument("--config", default="Debug",
+                        choices=["Debug", "MinSizeRel", "Release", "RelWithDebInfo"],
                         help="the configuration (Debug)")
     parser.add_argument("--update", action="store_true", help="run CMake")
     parser.add_argument("--build", action="store_true", help="build; neither phase named: both run")
@@ -48,7 +49,8 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--cmake_generator", metavar="G", help="the generator (CMake's own default)")
     parser.add_argument("--cmake_extra_defines", nargs="+", action="append", default=[], metavar="D",
                         help="cache entries NAME=VALUE, without -D; may be repeated")
-    parser.add_argument("--allow_running_as_root", action="store_true", help="accepted; root may build anyway")
+    parser.add_argument("--allow_running_as_root", action="store_true",
+                        help="accepted; root may build anyway")
     arguments = parser.parse_args(argv)
     if arguments.parallel < 0:
         parser.error("--parallel takes a number of jobs, 0 for one a core")
@@ -128,7 +130,8 @@ def configure(cmake: str, root: Path, build_dir: Path, arguments: argparse.Names
     if first and not _is_set(extra, "CMAKE_CUDA_COMPILER") and not os.environ.get("CUDACXX"):
         nvcc = find_nvcc()
         if nvcc is not None:
-            defines.append(f"CMAKE_CUDA_COMPILER={plain_path(nvcc.parents[1], _PLAIN_TOOLKIT) / 'bin' / 'nvcc'}")
+            toolkit = plain_path(nvcc.parents[1], _PLAIN_TOOLKIT)
+            defines.append(f"CMAKE_CUDA_COMPILER={toolkit / 'bin' / 'nvcc'}")
     command = [cmake, "-S", str(root / "cmake"), "-B", str(build_dir)]
     if arguments.cmake_generator:
         command += ["-G", arguments.cmake_generator]
@@ -145,7 +148,7 @@ def build(cmake: str, build_dir: Path, arguments: argparse.Namespace) -> int:
 
 def _build_dir(arguments: argparse.Namespace, root: Path) -> Path:
     """`<build_dir>/<config>`, reached through the checkout's own plain name where it lies in the checkout."""
-    wanted = Path(os.path.abspath(arguments.build_dir)) / arguments.config
+    wanted = Path(os.path.abspath(arguments.build_dir), arguments.config)
     wanted.mkdir(parents=True, exist_ok=True)
     if wanted.is_relative_to(_ROOT):
         inside = root / wanted.relative_to(_ROOT)

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include <algorithm>
-
 #include "test/unittest_util/float16.h"
 
 namespace onnxruntime {
@@ -77,8 +75,8 @@ std::vector<double> AttentionProblem::Reference() const {
     const int32_t head = row / s.sequence_length % s.num_heads;
     const int32_t kv_head = batch * s.kv_num_heads + head / (s.num_heads / s.kv_num_heads);
     const int32_t keys = s.nonpad_kv_seqlen.empty() ? s.kv_sequence_length : s.nonpad_kv_seqlen[batch];
-    const int32_t visible =
-        s.is_causal ? std::min(keys, row % s.sequence_length + 1 + keys - s.sequence_length) : keys;
+    const int32_t causal = row % s.sequence_length + 1 + keys - s.sequence_length;
+    const int32_t visible = s.is_causal && causal < keys ? causal : keys;
     double top = -INFINITY;
     for (int32_t j = 0; j < visible; ++j) {
       double score = 0.0;
@@ -88,7 +86,7 @@ std::vector<double> AttentionProblem::Reference() const {
         score += q * key_[(kv_head * s.kv_sequence_length + j) * s.head_size + d];
       }
       weights[j] = score / sqrt(static_cast<double>(s.head_size));
-      top = std::max(top, weights[j]);
+      top = fmax(top, weights[j]);
     }
     double sum = 0.0;
     for (int32_t j = 0; j < visible; ++j) sum += weights[j] = exp(weights[j] - top);
@@ -117,8 +115,8 @@ double AttentionProblem::Error() const {
     } else {
       memcpy(&actual, &output_[4 * i], 4);
     }
-    const double error = fabs(actual - reference[i]) / std::max(1.0, fabs(reference[i]));
-    worst = std::max(worst, isnan(error) ? INFINITY : error);
+    const double error = fabs(actual - reference[i]) / fmax(1.0, fabs(reference[i]));
+    worst = fmax(worst, isnan(error) ? INFINITY : error);
   }
   return worst;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <algorithm>
 #include <exception>
 
 namespace testing {
@@ -25,8 +24,9 @@ Setting settings[] = {
 };
 
 Setting& Find(const char* name) {
-  return *std::find_if(std::begin(settings), std::end(settings),
-                       [name](const Setting& setting) { return strcmp(setting.name, name) == 0; });
+  Setting* found = settings;
+  while (strcmp(found->name, name) != 0) ++found;
+  return *found;
 }
 
 bool IsOn(const char* name) {
@@ -56,7 +56,8 @@ bool Matches(const char* pattern, const char* pattern_end, const char* name) {
 
 bool MatchesAny(const std::string& patterns, const std::string& name) {
   for (size_t start = 0; start <= patterns.size();) {
-    const size_t end = std::min(patterns.find(':', start), patterns.size());
+    size_t end = patterns.find(':', start);
+    if (end == std::string::npos) end = patterns.size();
     if (end > start && Matches(&patterns[start], patterns.data() + end, name.c_str())) return true;
     start = end + 1;
   }
@@ -100,7 +101,9 @@ std::string Escaped(const std::string& text, bool json) {
 }  // namespace
 
 bool TestInfo::Failed() const {
-  return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.type != TestPartResult::kSkip; });
+  for (const Part& part : parts_)
+    if (part.type != TestPartResult::kSkip) return true;
+  return false;
 }
 
 bool TestInfo::Skipped() const { return !Failed() && !parts_.empty(); }
@@ -198,7 +201,8 @@ struct Runner {
   template <typename Predicate>
   static std::vector<TestInfo*> Those(const std::vector<TestInfo*>& tests, Predicate predicate) {
     std::vector<TestInfo*> those;
-    std::copy_if(tests.begin(), tests.end(), std::back_inserter(those), predicate);
+    for (TestInfo* test : tests)
+      if (predicate(test)) those.push_back(test);
     return those;
   }
 

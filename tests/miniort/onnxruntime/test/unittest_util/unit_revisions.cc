@@ -27,7 +27,7 @@ std::string Stem(const std::string& path) {
 
 std::string Tail(const std::vector<std::string>& parts, size_t count) {
   std::string tail;
-  for (size_t i = parts.size() - std::min(count, parts.size()); i < parts.size(); ++i)
+  for (size_t i = count < parts.size() ? parts.size() - count : 0; i < parts.size(); ++i)
     tail += (tail.empty() ? "" : "/") + parts[i];
   return tail;
 }

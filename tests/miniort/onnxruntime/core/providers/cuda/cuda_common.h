@@ -31,8 +31,8 @@ Status CudaStatus(cudaError_t error, const char* expression, const char* file, i
       return ::onnxruntime::cuda::CudaStatus(miniort_error, #expression, __FILE__, __LINE__);          \
   } while (false)
 
-#define ORT_RETURN_IF_ERROR(expression)              \
-  do {                                               \
+#define ORT_RETURN_IF_ERROR(expression)                        \
+  do {                                                         \
     const ::onnxruntime::Status miniort_status = (expression); \
     if (!miniort_status.IsOK()) return miniort_status;         \
   } while (false)

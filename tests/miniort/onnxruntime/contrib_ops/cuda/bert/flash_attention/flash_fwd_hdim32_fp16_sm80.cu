@@ -55,8 +55,9 @@ __global__ void flash_fwd_kernel(Flash_fwd_params p) {
         if (d < p.d) out[d] += weight * cutlass::to_float(p.v[head + j * p.d + d]);
     }
     if (pass == 0) continue;
+    half_t* o = p.o + static_cast<int64_t>(row) * p.d;
     for (int d = 0; d < kMaxHeadSize; ++d)
-      if (d < p.d) p.o[static_cast<int64_t>(row) * p.d + d] = cutlass::from_float<half_t>(sum > 0.0f ? out[d] / sum : 0.0f);
+      if (d < p.d) o[d] = cutlass::from_float<half_t>(sum > 0.0f ? out[d] / sum : 0.0f);
   }
 }
 

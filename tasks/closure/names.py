@@ -1,0 +1,227 @@
+"""Finds header names on disk along a search path, and remembers what was asked.
+
+Folders are listed once instead of asking for every candidate: a name that is in no listing needs no
+system call. What was listed and found is kept with its stamp, so that another run can tell whether
+every answer would still be the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tasks.closure.directives import Directive
+from tasks.closure.macros import ANY
+
+__all__ = ["Disk", "Search", "Stamp", "stamp_of"]
+
+# A write within a tick of the kernel's coarse clock leaves a stamp as it was: 1 to 10 ms on Linux.
+_TICK_NS = 20_000_000
+
+
+class Stamp(NamedTuple):
+    """What the kernel says of a file or folder; a content (or listing) that changed has another one."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def stamp_of(path: str) -> Stamp | None:
+    """The stamp now, links followed; None where there is nothing."""
+    try:
+        return _stamp(os.stat(path))
+    except (OSError, ValueError):
+        return None
+
+
+class _Anything(frozenset[str]):
+    """The listing of a folder that may be entered, but not listed: any name may be in it."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+class Disk:
+    """Folders and files at one moment. A file has one name here: its folder's real path and its own name.
+
+    `folders` holds every folder that an answer depends on (None: missing), `files` every file that was
+    asked for (None: listed, but no regular file), `asked` every name that was looked for in a
+    listing, `whole` the folders of which every name counts.
+    """
+
+    def __init__(self) -> None:
+        self.began_ns = time.time_ns()
+        self.folders: dict[str, Stamp | None] = {}
+        self.files: dict[str, Stamp | None] = {}
+        self.asked: set[str] = set()
+        self.whole: set[str] = set()
+        self._listings: dict[str, frozenset[str] | None] = {}
+        self._below: dict[tuple[str, str], str | None] = {}
+        self._real: dict[str, str] = {}
+        self._found: dict[tuple[str, str], str | None] = {}
+
+    def trusted(self, stamp: Stamp | None) -> bool:
+        """Whether the stamp is older than a clock tick before this look began: then a later write shows in it."""
+        return stamp is None or stamp.ctime_ns < self.began_ns - _TICK_NS
+
+    def listing(self, folder: str) -> frozenset[str] | None:
+        """The names in a folder; None where it is missing."""
+        if folder not in self._listings:
+            self._listings[folder] = self._list(folder)
+        return self._listings[folder]
+
+    def _list(self, folder: str) -> frozenset[str] | None:
+        try:
+            found = os.stat(folder)
+            self.folders[folder] = _stamp(found)
+            return frozenset(os.listdir(folder)) if stat.S_ISDIR(found.st_mode) else None
+        except PermissionError:
+            return _Anything()
+        except (OSError, ValueError):
+            self.folders[folder] = None
+            return None
+
+    def telling(self, folder: str) -> str | None:
+        """The names of a listing that an answer can depend on, as one text; None where there is no listing."""
+        names = self.listing(folder)
+        if names is None or isinstance(names, _Anything):
+            return None
+        # No name holds a slash.
+        return "/".join(["", *sorted(names)] if folder in self.whole else sorted(names & self.asked))
+
+    def real(self, folder: str) -> str:
+        """The folder's path with links resolved."""
+        if folder not in self._real:
+            self._real[folder] = os.path.realpath(folder)
+        return self._real[folder]
+
+    def below(self, folder: str, name: str) -> str | None:
+        """The folder `name` (with its slashes) under `folder`; None where it is missing for certain."""
+        key = (folder, name)
+        if key not in self._below:
+            path: str | None = folder
+            for part in name.split("/"):
+                names = self.listing(path) if path is not None else None
+                self.asked.add(part)
+                if part in ("", "."):
+                    continue
+                # `..` leaves a linked folder for the folder that its target lies in, as the kernel has it.
+                path = f"{path}/{part}" if names is not None and (part == ".." or part in names) else None
+            self._below[key] = path
+        return self._below[key]
+
+    def file(self, path: str) -> bool:
+        """Whether `path` is a regular file (or a link to one)."""
+        if path not in self.files:
+            try:
+                found = os.stat(path)
+                self.files[path] = _stamp(found) if stat.S_ISREG(found.st_mode) else None
+            except (OSError, ValueError):
+                self.files[path] = None
+        return self.files[path] is not None
+
+    def find(self, folder: str, name: str) -> str | None:
+        """The file `name` (with its slashes) under `folder`, by its one name."""
+        key = (folder, name)
+        if key not in self._found:
+            self._found[key] = self._find(folder, name)
+        return self._found[key]
+
+    def _find(self, folder: str, name: str) -> str | None:
+        head, _, tail = name.rpartition("/")
+        self.asked.add(tail)
+        inner = self.below(folder, head) if head else folder
+        names = self.listing(inner) if inner is not None else None
+        if inner is None or names is None or tail not in names:
+            return None
+        path = f"{self.real(inner).rstrip('/')}/{tail}"
+        return path if self.file(path) else None
+
+    def absolute(self, path: str) -> str | None:
+        """The file at an absolute path, by its one name."""
+        head, _, tail = path.rpartition("/")
+        return self.find(head or "/", tail) if tail else None
+
+    def matching(self, folder: str, name: str) -> Iterator[str]:
+        """The files under `folder` whose name fits `name`, in which :data:`ANY` stands for any text."""
+        head, _, rest = name.partition("/")
+        pattern = re.compile(".*".join(map(re.escape, head.split(ANY))), re.S)
+        names = [head]
+        if ANY in head:
+            self.whole.add(folder)
+            names = sorted(found for found in self.listing(folder) or () if pattern.fullmatch(found))
+        for found in names:
+            if not rest:
+                path = self.find(folder, found)
+                if path is not None:
+                    yield path
+            elif (inner := self.below(folder, found)) is not None:
+                yield from self.matching(inner, rest)
+
+
+class Search:
+    """One compile's search path.
+
+    GCC's order ("Search Path"): a quoted name is tried in the folder of the file that includes it,
+    then along `-iquote`; then both forms go along `-I`, `-isystem` and `-idirafter`, and last along
+    the compiler's own folders. Of a folder named twice the first counts, but one that is a system
+    folder too counts only there. The order of the compiler's own folders is not known here, nor
+    whether nvcc puts some in front of `-isystem`: all that they hold counts.
+    """
+
+    def __init__(self, disk: Disk, quote: tuple[str, ...], angle: tuple[str, ...], system: tuple[str, ...],
+                 own_to_compiler: tuple[str, ...]) -> None:
+        self._disk = disk
+        self._compiler = own_to_compiler
+        late = {self._folder_id(folder) for folder in (*system, *own_to_compiler)}
+        user = angle[:len(angle) - len(system)]
+        self._quote = tuple(folder for folder in quote if self._folder_id(folder) not in late)
+        self._angle = (*(folder for folder in user if self._folder_id(folder) not in late), *system)
+        self._known: dict[tuple[bool, str], tuple[str, ...]] = {}
+
+    def _folder_id(self, folder: str) -> tuple[int, int] | str:
+        self._disk.listing(folder)
+        stamp = self._disk.folders.get(folder)
+        return folder if stamp is None else (stamp.device, stamp.inode)
+
+    def find(self, directive: Directive, folder: str) -> tuple[str, ...]:
+        """The files that a directive in `folder` can open; `folder` is empty where there is none."""
+        if ANY in directive.name or directive.next:
+            return self._every(directive, folder)
+        quoted = directive.form == '"'
+        if directive.name.startswith("/"):
+            found = self._disk.absolute(directive.name)
+            return (found,) if found else ()
+        if quoted and folder and (here := self._disk.find(folder, directive.name)):
+            return (here,)
+        key = (quoted, directive.name)
+        if key not in self._known:
+            self._known[key] = self._first(directive.name, quoted)
+        return self._known[key]
+
+    def _first(self, name: str, quoted: bool) -> tuple[str, ...]:
+        folders = (*self._quote, *self._angle) if quoted else self._angle
+        find = self._disk.find
+        first = next((found for folder in folders if (found := find(folder, name))), None)
+        compilers = [found for folder in self._compiler if (found := find(folder, name))]
+        return tuple(dict.fromkeys([first, *compilers] if first else compilers))
+
+    def _every(self, directive: Directive, folder: str) -> tuple[str, ...]:
+        """Every match: `#include_next` starts somewhere along the path, an unknown text can be any of them."""
+        if directive.name.startswith("/"):
+            return tuple(self._disk.matching("/", directive.name[1:]))
+        folders = (*self._angle, *self._compiler)
+        if directive.form == '"':
+            folders = (*((folder,) if folder else ()), *self._quote, *folders)
+        return tuple(dict.fromkeys(found for place in folders for found in self._disk.matching(place, directive.name)))

@@ -1,0 +1,183 @@
+"""Receipts: kept whole, never believed of another build directory, never read half."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tasks.evidence import receipts
+from tasks.evidence.receipts import LinkReceipt, ReceiptStore, StepRecord, UnitReceipt, write_atomically
+from tasks.evidence.snapshot import Identity
+
+ID = Identity(1, 2, 3, 4, 5)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ReceiptStore:
+    (tmp_path / "build").mkdir()
+    return ReceiptStore(tmp_path / "build")
+
+
+def unit(store: ReceiptStore, name: str = "fmha_sm80", **changes: object) -> UnitReceipt:
+    made = UnitReceipt(name, "/src/fmha_sm80.cu", "/b/fmha_sm80.cu.o", store.home, ID, "digest",
+                       {"/src/kernel_forward.h": (ID, "other")}, {"compile line": "x"}, 1.5)
+    return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
+
+
+def link(store: ReceiptStore) -> LinkReceipt:
+    steps = {"/b/lib.so": StepRecord(ID, "d", {"/b/o": "x"})}
+    return LinkReceipt("/b/lib.so", store.home, ID, "digest", {"/b/o": "x"}, steps, 2.5)
+
+
+def files(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "build/.fmha/receipts").iterdir())
+
+
+def test_a_units_receipt_comes_back_as_it_was(store: ReceiptStore) -> None:
+    store.save_unit(unit(store))
+    assert store.unit("fmha_sm80") == unit(store)
+
+
+def test_a_link_receipt_comes_back_as_it_was(store: ReceiptStore) -> None:
+    store.save_link(link(store))
+    assert store.link() == link(store)
+
+
+def test_without_a_receipt_there_is_none(store: ReceiptStore) -> None:
+    assert store.unit("fmha_sm80") is None
+    assert store.link() is None
+
+
+def test_reading_makes_no_folder(store: ReceiptStore, tmp_path: Path) -> None:
+    store.unit("fmha_sm80")
+    store.withdraw("fmha_sm80")
+    assert list((tmp_path / "build").iterdir()) == []
+
+
+def test_a_withdrawn_receipt_is_kept_as_such(store: ReceiptStore) -> None:
+    store.save_unit(unit(store))
+    store.withdraw("fmha_sm80")
+    assert store.unit("fmha_sm80") == unit(store, withdrawn=True)
+
+
+def test_a_new_receipt_takes_the_place_of_a_withdrawn_one(store: ReceiptStore) -> None:
+    store.save_unit(unit(store, withdrawn=True))
+    store.save_unit(unit(store))
+    assert store.unit("fmha_sm80") == unit(store)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.text("ab/:._ é-" + "x" * 3, min_size=1, max_size=130), min_size=2, max_size=4, unique=True))
+def test_units_of_any_names_keep_their_own_receipts(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
+    store = ReceiptStore(tmp_path_factory.mktemp("build"))
+    for name in names:
+        store.save_unit(unit(store, name))
+    assert [store.unit(name) for name in names] == [unit(store, name) for name in names]
+
+
+def test_a_plain_name_is_the_files_name(store: ReceiptStore, tmp_path: Path) -> None:
+    store.save_unit(unit(store))
+    assert [path.name for path in files(tmp_path)] == ["unit.fmha_sm80.json"]
+
+
+def test_paths_that_are_no_utf_8_come_back(store: ReceiptStore) -> None:
+    path = os.fsdecode(b"/src/\xff.h")
+    store.save_unit(unit(store, inputs={path: (ID, "x")}))
+    found = store.unit("fmha_sm80")
+    assert found is not None
+    assert list(found.inputs) == [path]
+
+
+def test_a_copied_build_directory_has_no_receipts(store: ReceiptStore, tmp_path: Path) -> None:
+    store.save_unit(unit(store))
+    store.save_link(link(store))
+    shutil.copytree(tmp_path / "build", tmp_path / "copy")
+    copy = ReceiptStore(tmp_path / "copy")
+    assert (copy.unit("fmha_sm80"), copy.link()) == (None, None)
+
+
+def test_a_renamed_build_directory_keeps_its_receipts(store: ReceiptStore, tmp_path: Path) -> None:
+    store.save_link(link(store))
+    (tmp_path / "build").rename(tmp_path / "moved")
+    assert ReceiptStore(tmp_path / "moved").link() == link(store)
+
+
+def test_a_wiped_build_directory_has_no_receipts(store: ReceiptStore, tmp_path: Path) -> None:
+    store.save_unit(unit(store))
+    shutil.rmtree(tmp_path / "build")
+    (tmp_path / "build").mkdir()
+    assert ReceiptStore(tmp_path / "build").unit("fmha_sm80") is None
+
+
+def test_a_receipt_of_another_format_is_none(store: ReceiptStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.save_unit(unit(store))
+    monkeypatch.setattr(receipts, "FORMAT", receipts.FORMAT + 1)
+    assert store.unit("fmha_sm80") is None
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "[]", "null", "{}", '{"format": 1}', "\xff"],
+                         ids=["empty", "garbage", "list", "null", "nothing", "format alone", "latin"])
+def test_a_receipt_that_cannot_be_read_is_none(store: ReceiptStore, tmp_path: Path, text: str) -> None:
+    store.save_unit(unit(store))
+    store.save_link(link(store))
+    for path in files(tmp_path):
+        path.write_bytes(text.encode("latin-1"))
+    assert (store.unit("fmha_sm80"), store.link()) == (None, None)
+
+
+def test_a_receipt_that_was_cut_anywhere_is_none(store: ReceiptStore, tmp_path: Path) -> None:
+    store.save_unit(unit(store))
+    (path,) = files(tmp_path)
+    text = path.read_text()
+    for length in range(len(text)):
+        path.write_text(text[:length])
+        assert store.unit("fmha_sm80") is None
+
+
+@pytest.mark.parametrize("key", ["unit", "source", "object", "object_identity", "object_digest", "inputs", "recipe",
+                                 "built", "withdrawn", "home"])
+def test_a_receipt_without_one_of_its_parts_is_none(store: ReceiptStore, tmp_path: Path, key: str) -> None:
+    store.save_unit(unit(store))
+    (path,) = files(tmp_path)
+    data = json.loads(path.read_text())
+    del data[key]
+    path.write_text(json.dumps(data))
+    assert store.unit("fmha_sm80") is None
+
+
+@pytest.mark.parametrize(("key", "value"), [("object_identity", [1, 2]), ("inputs", []), ("inputs", {"/a": 1}),
+                                            ("inputs", {"/a": [[1], "x"]}), ("built", "x"), ("recipe", 1),
+                                            ("object_identity", None), ("unit", "another")])
+def test_a_receipt_with_a_wrong_part_is_none(store: ReceiptStore, tmp_path: Path, key: str, value: object) -> None:
+    store.save_unit(unit(store))
+    (path,) = files(tmp_path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    assert store.unit("fmha_sm80") is None
+
+
+def test_writing_leaves_no_other_file(store: ReceiptStore, tmp_path: Path) -> None:
+    store.save_unit(unit(store))
+    store.save_unit(unit(store))
+    assert len(files(tmp_path)) == 1
+
+
+def test_a_failed_write_leaves_the_old_content_and_nothing_else(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
