@@ -51,5 +51,22 @@ def task_status():
     return look(session, startup.action("status", "status"), "where do I stand? (never builds)")
 
 
+def task_why():
+    return look(session, startup.action("why", "why"), "why would UNIT be recompiled, or not? (why [--json] UNIT)",
+                pos_arg="units")
+
+
+def task_audit():
+    return look(session, startup.action("audit", "audit"), "what does the build system know of the watched headers?")
+
+
+def task_disk():
+    return look(session, startup.action("disk", "disk"), "what fills the disk?")
+
+
+def task_disk_clean():
+    return look(session, startup.action("disk_clean", "disk_clean"), "remove build folders that are clearly stale")
+
+
 def task_demo():
     return step(session, startup.action("demo", "demo"), "show it on a copy of the miniature checkout")

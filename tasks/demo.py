@@ -73,11 +73,13 @@ class _Demo:
         """A new copy in `.demo/`, which is only ever replaced where an earlier demo made it."""
         if self._root.exists():
             if not (self._root / _MARK).is_file() or self._root.is_symlink():
-                raise UserError(f"{self._root} was not made by `doit demo`.", f"move it away: mv {self._root} elsewhere")
+                raise UserError(f"{self._root} was not made by `doit demo`.",
+                                f"move it away: mv {self._root} elsewhere")
             shutil.rmtree(self._root)
         shutil.copytree(self._session.project / "tests" / "miniort", self._root)
         (self._root / _MARK).write_text("This folder is replaced by every `doit demo`.\n")
-        self._config.write_text(f"ort_root = {json.dumps(str(self._root))}\nbuild_dir = {json.dumps(str(self._build))}\n")
+        places = {"ort_root": self._root, "build_dir": self._build}
+        self._config.write_text("".join(f"{key} = {json.dumps(str(path))}\n" for key, path in places.items()))
 
     @property
     def _config(self) -> Path:

@@ -123,11 +123,17 @@ def read_survey(settings: Settings, environ: Mapping[str, str], location: Locati
     own = (str(location.ort_root), str(location.build_dir))
     resolver = Resolver(checkout.system_folders, own)
     units = {}
+    seen: set[str] = set()
+    watched: set[str] = set()
     for unit in checkout.units:
         line = unit.compile_line(environ)
         search = line.search
         closure = resolver.closure(unit.source, search.quote, search.angle, search.forced, search.defines)
-        reaches = tuple(sorted(path for path in closure.files if path in headers or os.path.realpath(path) in real))
+        # Units share most of their headers: each file is asked once whether it is a watched one.
+        new = closure.files - seen
+        seen |= new
+        watched.update(path for path in new if path in headers or os.path.realpath(path) in real)
+        reaches = tuple(sorted(closure.files & watched))
         if not reaches:
             continue
         inputs = closure.files | {str(unit.source)} | _compiler_files(checkout, line)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 import pytest
 
 from tests.support import Tree

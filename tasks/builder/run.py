@@ -110,7 +110,8 @@ def _plain(line: bytes) -> str:
 
 
 def run_build(words: Sequence[str], cwd: Path, environ: Mapping[str, str], log: Path,
-              on_line: Callable[[str | None], None], lock_descriptor: int | None = None, on_start: Callable[[int], None] | None = None) -> BuildRun:
+              on_line: Callable[[str | None], None], lock_descriptor: int | None = None,
+              on_start: Callable[[int], None] | None = None) -> BuildRun:
     """Run one command to its end; its output goes to `log` and, line by line, to `on_line`.
 
     The child leads a session of its own and inherits `lock_descriptor`. On any exception, Ctrl-C

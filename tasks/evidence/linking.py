@@ -39,7 +39,8 @@ def prove_steps(steps: Sequence[Step], before: Mapping[str, Identity | None], si
     """Records of the proved steps, and the outputs of the others. `steps` run from the objects upwards.
 
     A step is proved when its output was rewritten since `before` and the moment `since_ns` (in ns, the
-    file system's clock), after its inputs, or when its earlier record still describes output and inputs. What stands on an unproved step is unproved.
+    file system's clock), after its inputs, or when its earlier record still describes output and
+    inputs. What stands on an unproved step is unproved.
     """
     records: dict[str, StepRecord] = {}
     unproved: list[str] = []

@@ -197,7 +197,7 @@ def test_a_build_directory_of_somebody_else_is_not_run(make_tree: Tree) -> None:
         os.chown(make_tree.build_dir, 0, 0)
 
 
-def test_looking_writes_nothing(builds: Path, tmp_path: Path) -> None:
+def test_looking_writes_nothing(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "tree", defines=["MINIORT_HOST_ONLY=ON"])
     tree.configure()
     before = sorted(path for path in tree.root.rglob("*"))
