@@ -10,6 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from tasks.device_code import confirm_link, read_unit_code
 from tasks.errors import UserError
 from tasks.evidence.chain import Link, judge_linked, link_of_objects
 from tasks.report.document import Report, UnitRow, error_document
@@ -53,11 +54,13 @@ def examine(session: Session, task: str, started: float) -> Report:
     links = [_header_link(survey), link_of_objects(list(judged.units.values()), session.command("rebuild_fmha")),
              _provider_link(session, survey, judged)]
     links += session.runs.links(survey.provider, judged.observer, session.command("test_mea"))
-    rows = tuple(UnitRow(judged.units[name], unit.facts.source, unit.facts.object)
-                 for name, unit in survey.units.items())
+    rows = []
+    for name, unit in survey.units.items():
+        code = read_unit_code(unit, session.state, judged.observer.digest(unit.facts.object))
+        rows.append(UnitRow(judged.units[name], unit.facts.source, unit.facts.object, code.state, code.kernels))
     exists = judged.observer.identity(survey.provider) is not None
     digest = judged.observer.digest(survey.provider) if exists else None
-    return Report(task, JUDGED_LINKS[task], tuple(links), rows, str(survey.location.ort_root),
+    return Report(task, JUDGED_LINKS[task], tuple(links), tuple(rows), str(survey.location.ort_root),
                   str(survey.location.build_dir), {"path": survey.provider, "sha256": digest}, started, time.time())
 
 
@@ -65,7 +68,7 @@ def _provider_link(session: Session, survey: Survey, judged: Judged) -> Link:
     objects = {survey.units[name].facts.object: judgement for name, judgement in judged.units.items()}
     link = judge_linked(survey.provider, objects, session.store.link(), judged.observer,
                         session.command("rebuild_fmha"))
-    return link.with_evidence("device code in the provider: not checked yet")
+    return confirm_link(link, survey, judged)
 
 
 def deliver(session: Session, report: Report, as_json: bool) -> None:

@@ -50,8 +50,10 @@ def _build(session: Session) -> None:
 
 
 def _request(session: Session, survey: Survey) -> TestRequest:
-    from tasks.gtest import TestRequest
+    from tasks.device_code import compiled_archs
+    from tasks.gtest import DeviceCode, TestRequest
 
+    archs = compiled_archs(survey)
     settings, cache = session.settings, survey.location.cache
     binary = _test_binary(survey)
     return TestRequest(
@@ -64,7 +66,7 @@ def _request(session: Session, survey: Survey) -> TestRequest:
         expected_paths=settings.expected_paths, launcher=settings.test_launcher, env_keep=settings.test_env_keep,
         test_timeout_s=settings.test_timeout_s, run_timeout_s=settings.run_timeout_s,
         candidates=tuple(path for path in survey.checkout.executables if path != binary and path.is_file()),
-        require_archs=settings.require_archs,
+        code=DeviceCode(archs) if archs else None, require_archs=settings.require_archs,
         flash_built=cache.truth("onnxruntime_USE_FLASH_ATTENTION", default=True),
         quick_build=cache.truth("onnxruntime_QUICK_BUILD"))
 

@@ -133,10 +133,6 @@ def _links(folder: str) -> Iterator[str]:
             continue  # closed meanwhile
 
 
-def _clean(path: str) -> str:
-    return path.removesuffix(" (deleted)")
-
-
 def _held(process: psutil.Process) -> dict[str, str]:
     """Raises :class:`OSError` and `psutil.Error` where it may not be known."""
     place = f"/proc/{process.pid}"
@@ -144,13 +140,13 @@ def _held(process: psutil.Process) -> dict[str, str]:
     # psutil lists open regular files only; an open directory or device counts here too.
     for path in _links(f"{place}/fd"):
         if path.startswith("/"):
-            held.setdefault(_clean(path), "has open")
+            held.setdefault(path, "has open")
     for path in _MAPPED.findall(Path(f"{place}/maps").read_text(encoding="utf-8", errors="surrogateescape")):
-        held.setdefault(_clean(path), "has mapped")
+        held.setdefault(path, "has mapped")
     for path, how in ((process.exe(), "runs"), (os.readlink(f"{place}/root"), "has as root"),
                       (process.cwd(), "works in")):
         if path and path != "/":
-            held[_clean(path)] = how
+            held[path] = how
     return held
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from tasks.evidence.snapshot import Identity, identity_of
 
-__all__ = ["FORMAT", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "write_atomically"]
+__all__ = ["FORMAT", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "file_name", "write_atomically"]
 
 # Raised when what a receipt means changes (a better closure, say): older receipts prove nothing then.
 FORMAT = 1
@@ -83,7 +83,7 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _file_name(unit: str) -> str:
+def file_name(unit: str) -> str:
     """A file name for a unit's name: readable, and unique where the readable part was cut."""
     plain = re.sub(r"[^\w.+-]", "_", unit)
     if plain == unit and len(unit) <= 100:
@@ -101,7 +101,7 @@ class ReceiptStore:
 
     def unit(self, name: str) -> UnitReceipt | None:
         """The unit's receipt of this very build directory, valid or withdrawn."""
-        data = self._load("unit." + _file_name(name))
+        data = self._load("unit." + file_name(name))
         try:
             if data is None or data["unit"] != name:
                 return None
@@ -131,7 +131,7 @@ class ReceiptStore:
 
     def save_unit(self, receipt: UnitReceipt) -> None:
         """Write a unit's receipt in place of any earlier one."""
-        self._save("unit." + _file_name(receipt.unit), dataclasses.asdict(receipt))
+        self._save("unit." + file_name(receipt.unit), dataclasses.asdict(receipt))
 
     def save_link(self, receipt: LinkReceipt) -> None:
         """Write the link receipt in place of any earlier one."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from tasks.box.judge import Folder
 from tasks.box.processes import Processes, see_processes
 from tasks.box.remove import KeptError, remove
 from tasks.box.survey import Box
+from tasks.box.tally import ASIDE_PREFIX
 from tests.box.world import NOBODY, World, age_all, as_nobody, bind, needs_root, tmpfs, unused
 
 
@@ -144,7 +148,16 @@ def test_a_process_that_comes_in_late_keeps_the_folder_in_its_place(world: World
     assert not list(path.parent.glob(".fmha*"))
 
 
+def _other_home(folder: Path) -> None:
+    """Neither a size nor the newest file gives it away."""
+    cache = folder / "CMakeCache.txt"
+    then = cache.stat().st_mtime - 100
+    cache.write_text(cache.read_text().replace("/cmake\n", "/other\n"))
+    os.utime(cache, (then, then))
+
+
 CHANGES = {
+    "another checkout in its cache and nothing else": _other_home,
     "a new object": lambda aside: (aside / "CMakeFiles/new.o").touch(),
     "a rewritten object": lambda aside: (aside / "CMakeFiles/provider.dir/fmha_sm80.cu.o").write_bytes(b"x" * 5001),
     "its cache names another checkout": lambda aside: (aside / "CMakeCache.txt").write_text(
@@ -173,6 +186,46 @@ def test_a_mount_that_came_after_the_look_keeps_the_folder(world: World, tmp_pat
     with bind(treasure, path / "CMakeFiles"):
         assert "mounted in it" in kept(folder, box, unused)
         assert (treasure / "gold").exists()
+
+
+def at_the_last_moment(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """`happens` comes after all looks at the folder in its place and before it is moved aside."""
+    mkdir = os.mkdir
+
+    def hooked(*args: object, **kwargs: object) -> None:
+        mkdir(*args, **kwargs)  # type: ignore[arg-type]
+        if str(args[0]).startswith(ASIDE_PREFIX):
+            happens()
+
+    monkeypatch.setattr(os, "mkdir", hooked)
+
+
+def test_another_folder_that_took_its_place_at_the_last_moment_is_put_back(
+        world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, folder, box = stale(world)
+
+    def swap() -> None:
+        os.rename(path, tmp_path / "moved")
+        shutil.copytree(tmp_path / "moved", path)
+
+    at_the_last_moment(monkeypatch, swap)
+    assert "another file or folder" in kept(folder, box, unused)
+    assert listing(path) == listing(tmp_path / "moved")
+    assert not list(path.parent.glob(".fmha*"))
+
+
+@needs_root
+def test_a_mount_that_came_at_the_last_moment_goes_back_with_the_folder(
+        world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "treasure").mkdir()
+    (tmp_path / "treasure/gold.o").touch()
+    path, folder, box = stale(world)
+    with ExitStack() as stack:
+        inner = path / "CMakeFiles/provider.dir"
+        monkeypatch.setattr("tasks.box.remove.walk", lambda *_: {"": folder.tally})
+        at_the_last_moment(monkeypatch, lambda: stack.enter_context(bind(tmp_path / "treasure", inner)))
+        assert f"{inner.relative_to(path)} is mounted in it" in kept(folder, box, unused)
+        assert (inner / "gold.o").exists()
 
 
 @needs_root

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.box.world import World
+from tests.box.world import World, age_all
 from tests.support import PROJECT, Run, clean_environment, run
 
 
@@ -96,6 +96,13 @@ def test_disk_clean_with_yes_removes_the_stale_and_keeps_everything_else(world: 
     assert recent.exists()
     assert world.configured.exists()
     assert f"removed {stale}" in done.out
+
+
+def test_the_configured_build_directory_is_never_removed_however_old(world: World) -> None:
+    age_all(world.configured, 400)
+    assert "build directory" in doit(world, "disk_clean", "yes=1").out
+    found = run([sys.executable, "-m", "doit", "-f", PROJECT / "dodo.py", "disk_clean", "yes=1"], cwd=world.root)
+    assert (found.status, world.configured.exists()) == (0, True), found.text
 
 
 def test_yes_counts_on_the_command_line_only(world: World, tmp_path: Path) -> None:

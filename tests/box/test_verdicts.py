@@ -239,8 +239,10 @@ USES = {
     "working directory": ("pass", "works in"),
     "open file": ("f = open(sys.argv[1] + '/libonnxruntime_providers_cuda.so')", "has open"),
     "open directory": ("f = os.open(sys.argv[1], os.O_RDONLY)", "has open"),
-    "mapped file": ("import mmap; f = os.open(sys.argv[1] + '/libonnxruntime_providers_cuda.so', os.O_RDONLY);"
-                    "m = mmap.mmap(f, 0, prot=mmap.PROT_READ); os.close(f)", ""),
+    # Python's own mmap keeps a descriptor.
+    "mapped file": ("import ctypes; f = os.open(sys.argv[1] + '/libonnxruntime_providers_cuda.so', os.O_RDONLY);"
+                    "c = ctypes.CDLL(None); c.mmap.restype = ctypes.c_void_p;"
+                    "c.mmap(None, ctypes.c_size_t(4096), 1, 2, f, ctypes.c_long(0)); os.close(f)", "has mapped"),
     "deleted open file": ("f = open(sys.argv[1] + '/gone.o', 'w'); os.unlink(f.name)", "has open"),
 }
 
