@@ -1,6 +1,6 @@
 """Digests of device code by architecture: the same for two compiles of equal code. Judges nothing.
 
-Left out is what differs between two compiles of the same source (FACTS.md section 4): debug sections
+Left out is what differs between two compiles of the same source: debug sections
 with mtimes and paths, hashes of paths and module ids in names, symbol indices, tool notes.
 """
 

@@ -1,6 +1,6 @@
 """What is in one cubin: functions with their code, relocations and resources, and data. Compares nothing.
 
-Layout: FACTS.md section 4, `cuobjdump -elf` and `-res-usage` of CUDA 13. A function is the section
+Layout: measured against `cuobjdump -elf` and `-res-usage` of CUDA 13. A function is the section
 `.text.<mangled>`; `.nv.info` holds records of u8 format, u8 attribute, u16 value or size.
 """
 

@@ -1,6 +1,6 @@
 """Fat binaries: containers, their entries and payloads. Knows ELF no further than that a section holds them.
 
-There is no public description; the layout is FACTS.md section 4, measured with nvcc 13.0 against
+There is no public description; the layout was measured with nvcc 13.0 against
 cuobjdump 13: a container is u32 0xBA55ED50, u16 version, u16 header size, u64 size; an entry u16 kind,
 u16 version, u32 header size, u64 padded payload size, u32 compressed size, ..., u32 SM at +28,
 u32 name offset, u32 name length, u64 flags at +40, ..., u64 uncompressed size at +56.

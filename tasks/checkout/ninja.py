@@ -82,8 +82,9 @@ class NinjaGraph:
                 continue
             if line[0] == " ":
                 if scope is not None:
-                    name, _, value = line.strip().partition("=")
-                    scope[name.rstrip()] = value.lstrip()
+                    # Blanks at the end count: CMake 4 writes `LAUNCHER = ccache ` before `${LAUNCHER}c++`.
+                    name, _, value = line.partition("=")
+                    scope[name.strip()] = value.lstrip(" ")
                 continue
             scope = None
             keyword, _, rest = line.partition(" ")

@@ -1,6 +1,6 @@
 """Links 4 to 7 of one run: what proves each, unless a refusal breaks it. Pure.
 
-4 provider -> process, 5 process -> tests, 6 tests -> kernel, 7 kernel -> GPU (DESIGN.md).
+4 provider -> process, 5 process -> tests, 6 tests -> kernel, 7 kernel -> GPU.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which libraries a test process mapped, by the dynamic loader's own log: the proved one, or another.
 
 glibc writes the log with `LD_DEBUG=files`. Only `calling init:` proves that a library was mapped: a failed
-dlopen prints `generating link map` too (FACTS.md, section 4).
+dlopen prints `generating link map` too.
 """
 
 from __future__ import annotations

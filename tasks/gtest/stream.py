@@ -2,7 +2,7 @@
 
 Standard output and error arrive in one pipe, so gtest's `[ RUN ]` marks order everything else. Lines may
 be torn, glued together or interleaved: marks and phrases are looked for anywhere, whole or in two parts.
-The phrases are ONNX Runtime's (FACTS.md, section 1).
+The phrases are ONNX Runtime's.
 """
 
 from __future__ import annotations

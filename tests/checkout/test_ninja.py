@@ -72,6 +72,12 @@ def test_an_escaped_dollar_at_a_lines_end_joins_nothing(folder: Path) -> None:
     assert "a$" in statement.command
 
 
+def test_a_blank_at_the_end_of_a_variable_is_part_of_it(folder: Path) -> None:
+    rule = "rule R\n  command = ${LAUNCHER}${CODE_CHECK}c++ -c $in\n"
+    statement = made(folder, rule + "build x.o: R x.cc\n  LAUNCHER = ccache -v \n")
+    assert statement.command == ("ccache", "-v", "c++", "-c", "x.cc")
+
+
 def test_implicit_inputs_are_inputs_but_not_compiled(folder: Path) -> None:
     statement = made(folder, "build x.o: CXX_COMPILER__t_Release x.cc | gen.h\n")
     assert statement.inputs == (str(folder / "x.cc"), str(folder / "gen.h"))

@@ -1,4 +1,4 @@
-"""Green for the wrong reason: each case of CASES.md, row by row, with a real GoogleTest program."""
+"""Green for the wrong reason: case by case, with a real GoogleTest program."""
 
 from __future__ import annotations
 
