@@ -1,4 +1,4 @@
-"""Which refusals apply to a run, in the order in which the first that applies is told: every way of being green without proof.
+"""Which refusals apply to a run, in their fixed order: every way of being green without proof.
 
 Pure: every check takes the facts and returns (cause, mend) or None.
 """
