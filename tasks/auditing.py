@@ -133,7 +133,7 @@ class _Auditor:
     def _closure(self, unit: Unit) -> Closure:
         own = (str(self._location.ort_root), str(self._location.build_dir))
         search = unit.compile_line(self._session.environ).search
-        resolver = Resolver(self.survey.checkout.system_folders, own)
+        resolver = Resolver(self.survey.toolchain.system_folders, own)
         return resolver.closure(unit.source, search.quote, search.angle, search.forced, search.defines)
 
     @staticmethod
@@ -190,7 +190,7 @@ class _Auditor:
                detail: str = "") -> Places:
         """What the texts about `unit` are filled in with."""
         return Places(str(self._location.build_dir), str(self._location.cache.home),
-                      unit.target if unit else self.survey.checkout.provider.target,
+                      unit.target if unit else self.survey.linked.target,
                       unit.language if unit else "CUDA", sources, header, detail,
                       self._session.command("rebuild_fmha"))
 

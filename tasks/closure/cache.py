@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from tasks.checkout.compile_line import SearchPath
+from tasks.checkout.reading import Stamp
 from tasks.closure.directives import Directive, FileScan, scan
-from tasks.closure.names import Disk, Stamp
+from tasks.closure.names import Disk
 from tasks.closure.resolve import Catalogue, Closure, KnownScans, Resolver, read_source
 
 __all__ = ["ClosureCache"]
@@ -54,6 +55,21 @@ class ClosureCache:
         else:
             self._closures = {name: self._resolve(*unit) for name, unit in units.items()}
         return dict(self._closures)
+
+    def unchanged(self, units: Units, headers: tuple[str, ...], digest: str) -> dict[str, Closure] | None:
+        """The closures of some of the kept units, if all that are kept hold, and of them only these reach `headers`.
+
+        `digest` is :attr:`digest` of when they were kept.
+        """
+        kept = self._kept
+        if kept is None or kept.digest != digest or not kept.holds(_keys(units)) or kept.reaching(headers) - set(units):
+            return None
+        return {name: kept.closure(name, partial(self._explain, units, name)) for name in units}
+
+    @property
+    def digest(self) -> str:
+        """Of what the closures depend on beside files, all units together."""
+        return _digest(self._keys)
 
     def save(self) -> None:
         """Keep the closures for the next look, where their folder exists and can be written."""
@@ -102,6 +118,10 @@ def _keys(units: Units) -> dict[str, str]:
     return keys
 
 
+def _digest(keys: Mapping[str, str]) -> str:
+    return hashlib.sha256("".join(sorted(f"{name}\0{key}\0" for name, key in keys.items())).encode()).hexdigest()
+
+
 def _lines(resolver: Resolver, folders: tuple[tuple[str, ...], tuple[str, ...]], keys: Mapping[str, str],
            closures: Mapping[str, Closure]) -> list[str]:
     """The document: what a look needs to tell whether all is as it was, and, on a line of its own, the scans."""
@@ -124,8 +144,7 @@ def _lines(resolver: Resolver, folders: tuple[tuple[str, ...], tuple[str, ...]],
 
 
 def _kept(disk: Disk, stamp: Stamp | None) -> Stamp | None:
-    """The stamp, made one that no file can have where a later write may not show in it."""
-    return stamp if stamp is None or disk.trusted(stamp) else stamp._replace(ctime_ns=-1)
+    return None if stamp is None else stamp.kept(disk.began_ns)
 
 
 class _Kept:
@@ -151,6 +170,10 @@ class _Kept:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return cls(head, second) if whole else None
+
+    @property
+    def digest(self) -> str:
+        return _digest({name: key for name, (key, _, _) in self._head["units"].items()})
 
     def holds(self, keys: Mapping[str, str]) -> bool:
         """Whether these units' closures would come out the same today."""
@@ -224,15 +247,24 @@ class _Kept:
                 scans[path] = (Stamp(*stamp), FileScan(tuple(Directive(*entry) for entry in found[0]), defines))
         return KnownScans(scans, frozenset(name.encode("latin-1") for name in names))
 
+    def reaching(self, headers: tuple[str, ...]) -> set[str]:
+        """The units that reach one of `headers`, or may do so, where :meth:`holds` said that all hold."""
+        wanted = self._files_catalogue().mask_of(headers)
+        return {name for name, (_, mask, unresolved) in self._head["units"].items()
+                if unresolved or int(mask, 16) & wanted}
+
     def closure(self, name: str, explain: Callable[[], dict[str, str]]) -> Closure:
         """The unit's closure, where :meth:`holds` said that it does."""
+        _, mask, unresolved = self._head["units"][name]
+        return Closure(self._files_catalogue(), int(mask, 16), tuple(unresolved), explain)
+
+    def _files_catalogue(self) -> Catalogue:
         if self._catalogue is None:
             paths = self._head["files"]
             stamps = {path: None if stamp is None else Stamp(*stamp)
                       for path, stamp in zip(paths, self._head["stamps"], strict=True)}
             self._catalogue = Catalogue(paths, stamps)
-        _, mask, unresolved = self._head["units"][name]
-        return Closure(self._catalogue, int(mask, 16), tuple(unresolved), explain)
+        return self._catalogue
 
     def lines(self) -> Iterable[str]:
         return [json.dumps(self._head, separators=(",", ":")), self._scan_line]

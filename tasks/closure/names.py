@@ -12,38 +12,12 @@ import re
 import stat
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from tasks.checkout.reading import Stamp, stamp_from
 from tasks.closure.directives import Directive
 from tasks.closure.macros import ANY
 
-__all__ = ["Disk", "Search", "Stamp", "stamp_of"]
-
-# A write within a tick of the kernel's coarse clock leaves a stamp as it was: 1 to 10 ms on Linux.
-_TICK_NS = 20_000_000
-
-
-class Stamp(NamedTuple):
-    """What the kernel says of a file or folder; a content (or listing) that changed has another one."""
-
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-
-
-def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-
-
-def stamp_of(path: str) -> Stamp | None:
-    """The stamp now, links followed; None where there is nothing."""
-    try:
-        return _stamp(os.stat(path))
-    except (OSError, ValueError):
-        return None
-
+__all__ = ["Disk", "Search"]
 
 class _Anything(frozenset[str]):
     """The listing of a folder that may be entered, but not listed: any name may be in it."""
@@ -73,7 +47,7 @@ class Disk:
 
     def trusted(self, stamp: Stamp | None) -> bool:
         """Whether the stamp is older than a clock tick before this look began: then a later write shows in it."""
-        return stamp is None or stamp.ctime_ns < self.began_ns - _TICK_NS
+        return stamp is None or stamp.trusted(self.began_ns)
 
     def listing(self, folder: str) -> frozenset[str] | None:
         """The names in a folder; None where it is missing."""
@@ -84,7 +58,7 @@ class Disk:
     def _list(self, folder: str) -> frozenset[str] | None:
         try:
             found = os.stat(folder)
-            self.folders[folder] = _stamp(found)
+            self.folders[folder] = stamp_from(found)
             return frozenset(os.listdir(folder)) if stat.S_ISDIR(found.st_mode) else None
         except PermissionError:
             return _Anything()
@@ -126,7 +100,7 @@ class Disk:
         if path not in self.files:
             try:
                 found = os.stat(path)
-                self.files[path] = _stamp(found) if stat.S_ISREG(found.st_mode) else None
+                self.files[path] = stamp_from(found) if stat.S_ISREG(found.st_mode) else None
             except (OSError, ValueError):
                 self.files[path] = None
         return self.files[path] is not None

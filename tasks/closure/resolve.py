@@ -13,9 +13,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tasks.checkout.reading import Stamp, stamp_of
 from tasks.closure.directives import Directive, FileScan, scan
 from tasks.closure.macros import Definition, identifiers, meant, read_define, read_option
-from tasks.closure.names import Disk, Search, Stamp, stamp_of
+from tasks.closure.names import Disk, Search
 from tasks.closure.reach import Reach, bits
 
 __all__ = ["Catalogue", "Closure", "KnownScans", "Resolver", "read_source"]
