@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from tasks.checkout.locate import require_trust
 from tasks.checkout.model import Unit
+from tasks.closure.catalogue import Closure
 from tasks.closure.causes import Places, told
 from tasks.closure.matrix import Cell, confirmed, judge_cell, read_compile
 from tasks.closure.recorded import Files, UnitRecord, read_records
-from tasks.closure.resolve import Closure, Resolver
+from tasks.closure.resolve import Resolver
 from tasks.errors import UserError
 from tasks.evidence.snapshot import Observer
 from tasks.evidence.unseen import receipts_of_original, unseen_edit

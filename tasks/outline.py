@@ -41,10 +41,11 @@ def outline_key(*parts: object) -> str:
 
 def keep_outline(path: Path, key: str, notes: Notes, outline: Outline) -> None:
     """Write the outline, where its folder is there and can be written. `notes` are those of its reading."""
+    objects = {unit.statement.output for unit in outline.units}
     document = {
         "key": key, "closures": outline.closures,
         "files": [(name, stamp and stamp.kept(notes.began_ns)) for name, stamp in notes.stamps.items()],
-        "provider": _provider_json(outline.provider), "units": [_unit_json(unit) for unit in outline.units],
+        "provider": _provider_json(outline.provider, objects), "units": [_unit_json(unit) for unit in outline.units],
     }
     # Nothing is lost where it cannot be kept.
     with suppress(OSError):
@@ -67,10 +68,15 @@ def _unmoved(files: Iterable[tuple[str, list[int] | None]]) -> bool:
     return all(stamp_of(name) == (None if stamp is None else Stamp(*stamp)) for name, stamp in files)
 
 
-def _provider_json(provider: Provider) -> Mapping[str, Any]:
-    return {"path": os.fspath(provider.path), "target": provider.target, "static": provider.static,
-            "steps": [(os.fspath(step.output), list(map(os.fspath, step.inputs)), step.target)
-                      for step in provider.steps]}
+def _provider_json(provider: Provider, objects: set[str]) -> Mapping[str, Any]:
+    """Of the steps' inputs only what comes from the units: the other objects are many, and nobody asks for them."""
+    steps = []
+    known = set(objects)
+    for step in provider.steps:
+        known.add(os.fspath(step.output))
+        steps.append((os.fspath(step.output), [path for path in map(os.fspath, step.inputs) if path in known],
+                      step.target))
+    return {"path": os.fspath(provider.path), "target": provider.target, "static": provider.static, "steps": steps}
 
 
 def _provider(data: Mapping[str, Any]) -> Provider:

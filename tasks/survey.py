@@ -19,7 +19,7 @@ from tasks.checkout.model import Checkout, Provider, Unit, read_checkout
 from tasks.checkout.reading import noting
 from tasks.checkout.toolchain import Toolchain
 from tasks.closure.cache import ClosureCache
-from tasks.closure.resolve import Closure
+from tasks.closure.catalogue import Closure
 from tasks.errors import UserError
 from tasks.evidence import STATE_NAME
 from tasks.evidence.chain import UnitFacts

@@ -17,13 +17,15 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.checkout.compile_line import SearchPath
 from tasks.checkout.reading import Stamp
-from tasks.closure.directives import Directive, FileScan, scan
-from tasks.closure.names import Disk
-from tasks.closure.resolve import Catalogue, Closure, KnownScans, Resolver, read_source
+from tasks.closure.catalogue import Catalogue, Closure
+from tasks.closure.disk import Disk
+
+if TYPE_CHECKING:
+    from tasks.closure.resolve import KnownScans, Resolver
 
 __all__ = ["ClosureCache"]
 
@@ -91,9 +93,13 @@ class ClosureCache:
 
     def _new(self) -> Resolver:
         if self._resolver is None:
-            known = self._kept.scans() if self._kept is not None else KnownScans({}, frozenset())
-            self._resolver = Resolver(*self._folders, known)
+            self._resolver = self._resolver_of_kept()
         return self._resolver
+
+    def _resolver_of_kept(self) -> Resolver:
+        from tasks.closure.resolve import NOTHING, Resolver
+
+        return Resolver(*self._folders, self._kept.scans() if self._kept is not None else NOTHING)
 
     def _resolve(self, source: Path, search: SearchPath) -> Closure:
         return self._new().closure(source, search.quote, search.angle, search.forced, search.defines, search.system)
@@ -101,8 +107,7 @@ class ClosureCache:
     def _explain(self, units: Units, name: str) -> dict[str, str]:
         """The includers of a kept closure's files: asked for seldom, so not kept."""
         source, search = units[name]
-        known = self._kept.scans() if self._kept is not None else KnownScans({}, frozenset())
-        again = Resolver(*self._folders, known)
+        again = self._resolver_of_kept()
         return again.closure(source, search.quote, search.angle, search.forced, search.defines, search.system).parents
 
 
@@ -204,6 +209,9 @@ class _Kept:
         return True
 
     def _same_scan(self, number: int, path: str) -> bool:
+        from tasks.closure.directives import scan
+        from tasks.closure.resolve import read_source
+
         names, scans = self._parsed_scans()
         found = scan(read_source(path))
         defines = [[name.decode("latin-1"), rest.decode("latin-1")] for name, rest in found.defines
@@ -239,6 +247,9 @@ class _Kept:
 
     def scans(self) -> KnownScans:
         """The scans of all files, by the stamps that they were read with."""
+        from tasks.closure.directives import Directive, FileScan
+        from tasks.closure.resolve import KnownScans
+
         names, listed = self._parsed_scans()
         scans = {}
         for path, stamp, found in zip(self._head["files"], self._head["stamps"], listed, strict=True):
