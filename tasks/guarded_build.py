@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tasks.builder.command import assemble, default_jobs, shown
 from tasks.builder.lock import BuildLock
+from tasks.device_code import contradicts_link
 from tasks.errors import UserError
 from tasks.evidence.chain import UnitJudgement, judge_linked, judge_unit
 from tasks.evidence.linking import prove_steps
@@ -175,7 +176,10 @@ def _write_receipts(before: _Moment, after: Survey, store: ReceiptStore, former:
 
 
 def _write_link(before: _Moment, survey: Survey, store: ReceiptStore) -> list[str]:
-    """The link receipt, where every step is proved; else the outputs of the steps that are not."""
+    """The link receipt, where every step is proved; else the outputs of the steps that are not.
+
+    Times prove a step, the device code can disprove it: a script may have put an old device link there.
+    """
     receipts = [store.unit(name) for name in survey.units]
     now = observer_for(receipts, before.old_link)
     records, unproved = prove_steps(survey.steps, before.outputs, before.clock_ns, before.old_link, now)
@@ -188,6 +192,8 @@ def _write_link(before: _Moment, survey: Survey, store: ReceiptStore) -> list[st
     if old is not None and (old.linked, old.identity, dict(old.objects), dict(old.steps)) == (
             survey.provider, top.identity, objects, records):
         return []  # nothing was linked: the receipt keeps its time
+    if contradicts_link(survey):
+        return list(records)
     store.save_link(LinkReceipt(survey.provider, store.home, top.identity, top.digest, objects, records, time.time()))
     return []
 

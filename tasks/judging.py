@@ -10,11 +10,12 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tasks.device_code import confirm_link, read_unit_code
+from tasks.device_code import confirm_link
 from tasks.errors import UserError
 from tasks.evidence.chain import Link, judge_linked, link_of_objects
 from tasks.report.document import Report, UnitRow, error_document
 from tasks.session import Session
+from tasks.unit_code import change_lines, read_unit_code
 
 if TYPE_CHECKING:
     from tasks.guarded_build import Judged
@@ -51,13 +52,15 @@ def examine(session: Session, task: str, started: float) -> Report:
     """Look at everything again and judge links 1 to 3; 4 to 7 are those of the last run, where they still hold."""
     survey = session.survey(again=True)
     judged = session.judged()
-    links = [_header_link(survey), link_of_objects(list(judged.units.values()), session.command("rebuild_fmha")),
+    codes = {name: read_unit_code(unit, session.state, judged.observer.digest(unit.facts.object))
+             for name, unit in survey.units.items()}
+    proved = [(name, code) for name, code in codes.items() if judged.units[name].verdict == "fresh"]
+    objects = link_of_objects(list(judged.units.values()), session.command("rebuild_fmha"))
+    links = [_header_link(survey), objects.with_evidence(*change_lines(proved)),
              _provider_link(session, survey, judged)]
     links += session.runs.links(survey.provider, judged.observer, session.command("test_mea"))
-    rows = []
-    for name, unit in survey.units.items():
-        code = read_unit_code(unit, session.state, judged.observer.digest(unit.facts.object))
-        rows.append(UnitRow(judged.units[name], unit.facts.source, unit.facts.object, code.state, code.kernels))
+    rows = [UnitRow(judged.units[name], unit.facts.source, unit.facts.object, codes[name].state, codes[name].kernels,
+                    codes[name].by_arch) for name, unit in survey.units.items()]
     exists = judged.observer.identity(survey.provider) is not None
     digest = judged.observer.digest(survey.provider) if exists else None
     return Report(task, JUDGED_LINKS[task], tuple(links), tuple(rows), str(survey.location.ort_root),
@@ -66,9 +69,9 @@ def examine(session: Session, task: str, started: float) -> Report:
 
 def _provider_link(session: Session, survey: Survey, judged: Judged) -> Link:
     objects = {survey.units[name].facts.object: judgement for name, judgement in judged.units.items()}
-    link = judge_linked(survey.provider, objects, session.store.link(), judged.observer,
-                        session.command("rebuild_fmha"))
-    return confirm_link(link, survey, judged)
+    remedy = session.command("rebuild_fmha")
+    link = judge_linked(survey.provider, objects, session.store.link(), judged.observer, remedy)
+    return confirm_link(link, survey, judged, session.state, remedy)
 
 
 def deliver(session: Session, report: Report, as_json: bool) -> None:

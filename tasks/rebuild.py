@@ -67,7 +67,7 @@ def guarded_build(session: Session, targets: list[str]) -> BuildResult:
 
 
 def _record_device_code(session: Session, result: BuildResult) -> None:
-    from tasks.device_code import record_unit_code
+    from tasks.unit_code import record_unit_code
 
     receipts = {name: session.store.unit(name) for name in result.recompiled}
     record_unit_code(session.survey(), session.state,
@@ -140,7 +140,7 @@ def rebuild_fmha(session: Session, json: bool = False) -> None:
 
 
 def _device_lines(session: Session, result: BuildResult) -> list[str]:
-    from tasks.device_code import read_unit_code, told
+    from tasks.unit_code import read_unit_code, told
 
     units, observer = session.survey().units, session.judged().observer
     return told((name, read_unit_code(units[name], session.state, observer.digest(units[name].facts.object)))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-__all__ = ["demangle", "stable", "stable_bytes"]
+__all__ = ["demangle", "short", "stable", "stable_bytes"]
 
 # nvcc puts a hash of the source's path into names of internal linkage, older ones a temporary file's name with a
 # process id: `_ZN33_GLOBAL__N__704178c0_4_k_cu_table6hiddenEPf`, `__nv_static_22__704178c0_4_k_cu_table__Z2stPi`.
@@ -68,3 +68,15 @@ def demangle(name: str) -> str:
     if function is None or not name.startswith("_Z") or len(name) > _LONGEST:
         return name
     return function(name)
+
+
+def short(name: str) -> str:
+    """The demangled name without the return type and parameters that follow from its template arguments."""
+    text = demangle(name)
+    depth = 0
+    for i in reversed(range(len(text) if text.endswith(")") else 0)):
+        depth += (text[i] == ")") - (text[i] == "(")
+        if depth == 0:
+            text = text[:i]
+            break
+    return text.removeprefix("void ").replace(" >", ">")
