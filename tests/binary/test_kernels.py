@@ -9,7 +9,7 @@ import pytest
 
 from tasks.binary.image import device_image
 from tasks.binary.kernels import Kernel, kernels
-from tasks.binary.names import demangle
+from tasks.binary.names import demangle, short, stable
 from tests.binary.toolkit import ARCHS, SOURCE, Toolkit, run
 
 # Needs more registers than it may have: they are spilled to the stack.
@@ -94,3 +94,33 @@ def test_the_kernels_of_some_containers_are_listed_alone(toolkit: Toolkit) -> No
     ("_Z" + "9" * 40000, "_Z" + "9" * 40000)])
 def test_names_are_written_as_in_the_source_where_they_are_mangled(mangled: str, name: str) -> None:
     assert demangle(mangled) == name
+
+
+ID = "b4d19867_12_fmha_sm80_cu_4cd3d5c3"
+
+
+@pytest.mark.parametrize(("one", "other", "name"), [
+    (f"_ZN50_GLOBAL__N__{ID}_92986hiddenEPf", f"_ZN52_GLOBAL__N__{ID}_1234566hiddenEPf",
+     "(anonymous namespace)::hidden(float*)"),
+    (f"_ZN50_INTERNAL_{ID}_92981fEv", f"_ZN50_INTERNAL_{ID.replace('4cd3', '4cd4')}_92991fEv", None),
+    (f"__nv_static_39__{ID}_9298__Z2stPi", f"__nv_static_41__{ID}_123456__Z2stPi", "st(int*)"),
+    (f"__fatbinwrap_{ID}_9298", f"__fatbinwrap_{ID}_12345", None),
+    ("__fatbinwrap_b4d19867_4_k_cu_table", "__fatbinwrap_b4d19868_4_k_cu_table", None)])
+def test_a_name_is_the_same_whatever_process_compiled_it(one: str, other: str, name: str | None) -> None:
+    assert stable(one) == stable(other)
+    if name is not None:
+        assert demangle(stable(one)) == name
+
+
+@pytest.mark.parametrize("name", [
+    f"_ZN9_GLOBAL__N__{ID}_9298", f"_ZN999_GLOBAL__N__{ID}_9298", "_GLOBAL__N__b4d19867_9999_x",
+    f"__nv_static_0__{ID}_9298", "_INTERNAL_b4d19867_0__00000000_7"])
+def test_a_name_whose_lengths_are_lies_is_no_error(name: str) -> None:
+    assert stable(name)
+
+
+@pytest.mark.parametrize(("mangled", "name"), [
+    ("_Z5scaleIfLi64EEvPT_S0_", "scale<float, 64>"), ("_Z5counti", "count"), ("plain_c_name", "plain_c_name"),
+    ("_ZN33_GLOBAL__N__704178c0_4_k_cu_table6hiddenEPf", "(anonymous namespace)::hidden")])
+def test_short_names_have_no_parameters(mangled: str, name: str) -> None:
+    assert short(mangled) == name

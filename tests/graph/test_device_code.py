@@ -92,7 +92,7 @@ def mended_by_a_link_alone(tree: Tree) -> None:
     done = tree.doit("verify")
     assert done.status == 0, done.text
     assert {name for name in tree.remade(before) if name != "cmake_device_link"} == set()
-    assert tree.is_current()
+    assert verdicts(tree.judge()) == ["fresh", "fresh", "fresh"]
 
 
 def test_an_edited_comment_is_recompiled_and_no_machine_code_changed(plain: Tree) -> None:
@@ -153,7 +153,6 @@ def test_a_provider_stripped_in_place_still_holds_the_code_but_is_no_more_what_w
     assert verdicts(judged) == ["fresh", "fresh", "unproven"]
     assert "the device code of 7 objects lies in the provider" in evidence(judged, 3)
     mended_by_a_link_alone(each)
-    assert verdicts(each.judge()) == ["fresh", "fresh", "fresh"]
 
 
 def test_a_provider_from_before_the_edit_is_stale_at_link_3_and_linked_anew(each: Tree) -> None:
@@ -166,7 +165,6 @@ def test_a_provider_from_before_the_edit_is_stale_at_link_3_and_linked_anew(each
     assert verdicts(judged) == ["fresh", "fresh", "stale"]
     assert "fmha_sm80: its device code is not in the provider" in evidence(judged, 3)
     mended_by_a_link_alone(each)
-    assert verdicts(each.judge()) == ["fresh", "fresh", "fresh"]
 
 
 def test_a_device_link_of_the_former_objects_is_stale_at_link_3_and_mended(relocatable: Tree) -> None:
@@ -186,6 +184,3 @@ def test_a_device_link_of_the_former_objects_is_stale_at_link_3_and_mended(reloc
     assert judged["links"][2]["remedy"] == "doit rebuild_fmha"
     mended_by_a_link_alone(tree)
 
-
-def test_a_copy_of_the_old_object_beside_the_new_one_is_not_fresh(plain: Tree) -> None:
-    pytest.skip("later")
