@@ -10,20 +10,20 @@ __all__ = ["demangle", "short", "stable", "stable_bytes"]
 
 # nvcc puts a hash of the source's path into names of internal linkage, older ones a temporary file's name with a
 # process id: `_ZN33_GLOBAL__N__704178c0_4_k_cu_table6hiddenEPf`, `__nv_static_22__704178c0_4_k_cu_table__Z2stPi`.
-# `table` is the unit's first global name; relocatable code of a unit without one has a checksum and the compiler's
-# process id there: `__nv_static_39__b4d19867_12_fmha_sm80_cu_4cd3d5c3_9298_st`.
+# `table` is the unit's first global name; a unit without one has a checksum there in relocatable code, and perhaps the
+# compiler's process id: `__nv_static_39__b4d19867_12_fmha_sm80_cu_4cd3d5c3_9298_st`.
 _VARYING = re.compile(
     rb"(?P<total>\d*)(?P<lead>_GLOBAL__N__|_INTERNAL_|__fatbinwrap_|RegisterLinkedBinary_|__nv_static_(?P<static>\d+)__)"
     rb"[0-9a-f]{8}(?=_(?P<size>\d{1,4})_)"
     rb"|(?<=tmpxft_)[0-9a-f]{8}_[0-9a-f]{8}|(?<=_cpp1_ii_)[0-9a-f]{8}|(?<=NV_MODULE_ID_)[0-9a-f]{8}"
 )
-_CHECKSUM = re.compile(rb"_[0-9a-f]{8}_(\d+)")
+_CHECKSUM = re.compile(rb"_[0-9a-f]{8}(?:_(?P<id>\d+))?")
 _STATIC = re.compile(r"__nv_static_(\d+)_")
 _LONGEST = 16384  # characters; the deepest CUTLASS kernel of the published provider has 3,000
 
 
 def stable_bytes(data: bytes) -> bytes:
-    """`data` with every varying part of a name overwritten by zeros: as many, but for a process id, which becomes one."""
+    """`data` with every varying part of a name overwritten by as many zeros; a process id becomes one zero."""
     pieces: list[bytes] = []
     at = 0
     for found in _VARYING.finditer(data):
@@ -38,28 +38,30 @@ def stable_bytes(data: bytes) -> bytes:
         if checksum is None:
             pieces.append(found["total"] + found["lead"] + b"00000000")
             continue
-        pieces.append(_without_id(found, checksum, data[at:named]))
         at = _id_end(found, checksum)
+        pieces.append(_without_id(found, checksum, data[found.end():named], at))
     return b"".join((*pieces, data[at:]))
 
 
 def _id_end(found: re.Match[bytes], checksum: re.Match[bytes]) -> int:
-    """Where the process id ends. In a mangled name a digit of the next part may follow it: there its length counts."""
+    """Where checksum and process id end. A digit of the next part may follow in a mangled name: its length counts."""
+    if checksum["id"] is None:
+        return checksum.end()
+    end = checksum.end()
     if found["static"]:
         end = found.end() - len("_00000000") + int(found["static"])
     elif found["total"]:
         end = found.start("lead") + int(found["total"])
-    else:
-        end = checksum.end()
-    return min(max(end, checksum.start(1)), checksum.end())
+    return min(max(end, checksum.start("id")), checksum.end())
 
 
-def _without_id(found: re.Match[bytes], checksum: re.Match[bytes], named: bytes) -> bytes:
-    """The name's part up to the process id, its length corrected so that it still demangles."""
-    shorter = _id_end(found, checksum) - checksum.start(1) - 1
+def _without_id(found: re.Match[bytes], checksum: re.Match[bytes], named: bytes, end: int) -> bytes:
+    """The name's part up to `end` with zeros, its length corrected so that it still demangles."""
+    has_id = checksum["id"] is not None
+    shorter = end - checksum.start("id") - 1 if has_id else 0
     total = b"%d" % (int(found["total"]) - shorter) if found["total"] else b""
     lead = b"__nv_static_%d__" % (int(found["static"]) - shorter) if found["static"] else found["lead"]
-    return total + lead + b"00000000" + named + b"_00000000_0"
+    return total + lead + b"00000000" + named + b"_00000000" + (b"_0" if has_id else b"")
 
 
 def stable(name: str) -> str:

@@ -105,7 +105,10 @@ ID = "b4d19867_12_fmha_sm80_cu_4cd3d5c3"
     (f"_ZN50_INTERNAL_{ID}_92981fEv", f"_ZN50_INTERNAL_{ID.replace('4cd3', '4cd4')}_92991fEv", None),
     (f"__nv_static_39__{ID}_9298__Z2stPi", f"__nv_static_41__{ID}_123456__Z2stPi", "st(int*)"),
     (f"__fatbinwrap_{ID}_9298", f"__fatbinwrap_{ID}_12345", None),
-    ("__fatbinwrap_b4d19867_4_k_cu_table", "__fatbinwrap_b4d19868_4_k_cu_table", None)])
+    ("__fatbinwrap_b4d19867_4_k_cu_table", "__fatbinwrap_b4d19868_4_k_cu_table", None),
+    ("_ZN36_GLOBAL__N__92d58cc9_4_u_cu_d589cb605tableE", "_ZN36_GLOBAL__N__92d58cc9_4_u_cu_d589cb615tableE",
+     "(anonymous namespace)::table"),
+    ("__nv_static_25__92d58cc9_4_u_cu_d589cb60_x", "__nv_static_25__92d58cc9_4_u_cu_d589cb61_x", None)])
 def test_a_name_is_the_same_whatever_process_compiled_it(one: str, other: str, name: str | None) -> None:
     assert stable(one) == stable(other)
     if name is not None:
