@@ -12,6 +12,7 @@ from tasks.errors import UserError
 from tasks.evidence.chain import Link
 from tasks.judging import deliver, examine, refuse_ignored
 from tasks.rebuild import guarded_build
+from tasks.run_history import keep_run
 from tasks.session import Session
 from tasks.settings import DEFAULT_TEST_FILTER
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tasks.survey import Survey
 
 __all__ = ["test_mea"]
+
+_SHOWN_FLIPS = 12
 
 
 def _test_binary(survey: Survey) -> Path:
@@ -91,6 +94,11 @@ def _refuse(session: Session, report: Report, json: bool, cause: UserError) -> U
     return UserError(f"not-fresh: {cause.cause}", cause.mend)
 
 
+def _shown(lines: list[str]) -> list[str]:
+    more = len(lines) - _SHOWN_FLIPS
+    return [*lines[:_SHOWN_FLIPS], f"  and {more} more: doit flips"] if more > 0 else lines
+
+
 def test_mea(session: Session, json: bool = False) -> None:
     """`test_mea`: links 1 to 7."""
     refuse_ignored(session)
@@ -108,8 +116,13 @@ def test_mea(session: Session, json: bool = False) -> None:
     survey = session.survey()
     outcome = _run(session, survey)
     report = _with_outcome(report, outcome, session.command("test_mea"))
-    session.runs.save(report.links[3:], {survey.provider, str(_test_binary(survey))})
+    binary = str(_test_binary(survey))
+    session.runs.save(report.links[3:], {survey.provider, binary})
+    if (flips := keep_run(session, survey, outcome, binary, started)) is not None:
+        report = replace(report, tests={**(report.tests or {}), "flips": flips.as_dict()})
     deliver(session, report, json)
+    if flips is not None:
+        session.say("\n".join(_shown(flips.lines)))
     if outcome.refusal is not None:
         raise UserError(f"{outcome.refusal}: {outcome.message}")
     session.say(outcome.message)
