@@ -9,6 +9,7 @@ import pytest
 
 from tasks.binary.image import device_image
 from tasks.binary.kernels import Kernel, kernels
+from tasks.binary.limits import block_limit, complaint, oversized
 from tasks.binary.names import demangle, short, stable
 from tests.binary.toolkit import ARCHS, SOURCE, Toolkit, run
 
@@ -66,7 +67,7 @@ def test_containers_and_architectures_are_those_of_cuobjdump(toolkit: Toolkit, c
 
 
 @pytest.mark.cuda
-def test_a_kernel_is_listed_once_an_architecture_and_ptx_has_names_alone(toolkit: Toolkit) -> None:
+def test_a_kernel_is_listed_once_an_architecture_and_ptx_leaves_most_open(toolkit: Toolkit) -> None:
     listed = kernels(device_image(toolkit.compile(SOURCE, *ARCHS)))
     names = {"(anonymous namespace)::hidden(float*)", "count(int*)", "void scale<double, 32>(double*, double)",
              "void scale<float, 64>(float*, float)"}
@@ -74,8 +75,10 @@ def test_a_kernel_is_listed_once_an_architecture_and_ptx_has_names_alone(toolkit
         ("compute_90", k.demangled) for k in listed if k.arch == "sm_90a"]
     assert {k.demangled for k in listed} == names
     assert len(listed) == 8
-    ptx = next(k for k in listed if k.arch == "compute_90")
-    assert ptx == Kernel(ptx.name, "compute_90", None, None, None, None)
+    ptx = {k.demangled: k for k in listed if k.arch == "compute_90"}
+    hidden = ptx["(anonymous namespace)::hidden(float*)"]
+    assert hidden == Kernel(hidden.name, "compute_90", None, None, 0, None)
+    assert ptx["void scale<double, 32>(double*, double)"].shared == 256
 
 
 @pytest.mark.cuda
@@ -94,6 +97,56 @@ def test_the_kernels_of_some_containers_are_listed_alone(toolkit: Toolkit) -> No
     ("_Z" + "9" * 40000, "_Z" + "9" * 40000)])
 def test_names_are_written_as_in_the_source_where_they_are_mangled(mangled: str, name: str) -> None:
     assert demangle(mangled) == name
+
+
+LARGE = """\
+extern __shared__ float dynamic[];
+__global__ void large(float* x) {
+  __shared__ float s[SIZE]; s[threadIdx.x] = x[0]; __syncthreads(); x[1] = s[threadIdx.x ^ 1] + dynamic[0];
+}
+"""
+
+
+@pytest.mark.cuda
+def test_static_shared_memory_that_no_gpu_allows_is_found_in_ptx_which_no_assembler_has_seen(toolkit: Toolkit) -> None:
+    fits, large = (toolkit.compile(LARGE.replace("SIZE", size), "-gencode", "arch=compute_90,code=compute_90", name="x")
+                   for size in ("12288", "12289"))
+    assert oversized(kernels(device_image(fits))) == []
+    found = oversized(kernels(device_image(large)))
+    assert [complaint(kernel) for kernel in found] == [
+        "large has 49156 bytes of static shared memory, compute_90 allows 49152: it cannot run there"]
+
+
+@pytest.mark.cuda
+def test_the_most_that_the_assembler_allows_is_not_complained_of(toolkit: Toolkit) -> None:
+    full = toolkit.compile(LARGE.replace("SIZE", "12288"), "-gencode", "arch=compute_80,code=sm_80",
+                           "-gencode", "arch=compute_90,code=sm_90", name="full")
+    listed = kernels(device_image(full))
+    # The second with the kilobyte that the system reserves.
+    assert [kernel.shared for kernel in listed] == [49152, 50176]
+    assert oversized(listed) == []
+
+
+@pytest.mark.parametrize(("arch", "shared", "too_large"), [
+    ("sm_80", 49152, False), ("sm_80", 49153, True), ("sm_90a", 50176, False), ("sm_90a", 50177, True),
+    ("compute_90", 49153, True), ("sm_120", 50176, False), ("lto_90", 99999, False), ("sm_80", None, False)])
+def test_the_static_limit_is_48_kb_and_what_the_system_reserves(arch: str, shared: int | None, too_large: bool) -> None:
+    assert bool(oversized([Kernel("k", arch, 1, 0, shared, 1)])) is too_large
+
+
+def test_the_block_limits_are_those_that_nvidias_own_headers_compute(toolkit: Toolkit) -> None:
+    """CCCL's `arch_traits.h`: shared memory of a multiprocessor without what is reserved for a block."""
+    folder = toolkit.nvcc.resolve().parent.parent
+    header = next(folder.glob("**/cuda/__device/arch_traits.h"), None)
+    if header is None:
+        pytest.skip("this toolkit has no cuda/__device/arch_traits.h")
+    for block in header.read_text().split("arch_traits<arch_id::sm_")[1:]:
+        own = re.search(r"max_shared_memory_per_multiprocessor\s*= (\d+) \* 1024", block)
+        reserved = re.search(r"reserved_shared_memory_per_block\s*= (\d+)", block)
+        number = re.match(r"(\d+)>", block)
+        if own and number and int(number[1]) >= 70:
+            taken = 0 if reserved and reserved[1] == "0" else 1024
+            assert block_limit(f"sm_{number[1]}") == int(own[1]) * 1024 - taken, number[1]
 
 
 ID = "b4d19867_12_fmha_sm80_cu_4cd3d5c3"
