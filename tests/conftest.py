@@ -21,7 +21,8 @@ def built_trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tree]:
     folder = tmp_path_factory.mktemp("trees")
     for generator in GENERATORS:
         name = generator.split()[-1].lower()
-        tree = Tree(folder / name, generator, ["MINIORT_HOST_ONLY=ON", "MINIORT_DEPFILE_GAP=ON"])
+        tree = Tree(folder / name, generator, ["MINIORT_HOST_ONLY=ON", "MINIORT_DEPFILE_GAP=ON",
+                                               "onnxruntime_ENABLE_PYTHON=ON"])
         tree.configure()
         done = tree.make()
         assert done.status == 0, done.text

@@ -142,10 +142,9 @@ def test_the_block_limits_are_those_that_nvidias_own_headers_compute(toolkit: To
         pytest.skip("this toolkit has no cuda/__device/arch_traits.h")
     for block in header.read_text().split("arch_traits<arch_id::sm_")[1:]:
         own = re.search(r"max_shared_memory_per_multiprocessor\s*= (\d+) \* 1024", block)
-        reserved = re.search(r"reserved_shared_memory_per_block\s*= (\d+)", block)
         number = re.match(r"(\d+)>", block)
         if own and number and int(number[1]) >= 70:
-            taken = 0 if reserved and reserved[1] == "0" else 1024
+            taken = 1024 if int(number[1]) >= 80 else 0
             assert block_limit(f"sm_{number[1]}") == int(own[1]) * 1024 - taken, number[1]
 
 
