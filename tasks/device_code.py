@@ -16,6 +16,7 @@ from tasks.unit_code import UnitCode, read_unit_code
 if TYPE_CHECKING:
     from tasks.binary.containment import Containment
     from tasks.binary.image import DeviceImage
+    from tasks.evidence.snapshot import Observer
     from tasks.guarded_build import Judged
     from tasks.survey import Survey, WatchedUnit
 
@@ -42,8 +43,13 @@ def containments(provider: DeviceImage, images: Mapping[str, DeviceImage]) -> di
     return contains(provider, images) if images else {}
 
 
-def contradicts_link(survey: Survey) -> bool:
-    """Whether the provider cannot have been linked from the objects as they are: their device code says so.
+def _codes(survey: Survey, observer: Observer, state: Path) -> dict[str, UnitCode]:
+    return {name: read_unit_code(unit, state, observer.digest(unit.facts.object))
+            for name, unit in survey.units.items()}
+
+
+def contradicts_link(survey: Survey, observer: Observer, state: Path) -> bool:
+    """Whether the provider cannot have been linked from the objects as they are, and from these alone.
 
     True too where device code cannot be read. What the linker's times prove counts no more then: an old
     device link may be younger than the objects that it does not hold.
@@ -52,10 +58,12 @@ def contradicts_link(survey: Survey) -> bool:
     from tasks.binary.image import device_image
 
     try:
-        found = containments(device_image(Path(survey.provider)), object_images(survey))
+        provider = device_image(Path(survey.provider))
+        found = containments(provider, object_images(survey))
+        left = _former_code(provider, _codes(survey, observer, state))
     except (BadFatbin, OSError):
         return True
-    return any(held.status == "missing" for held in found.values())
+    return bool(left) or any(held.status == "missing" for held in found.values())
 
 
 def confirm_link(link: Link, survey: Survey, judged: Judged, state: Path, remedy: str) -> Link:
@@ -72,12 +80,10 @@ def confirm_link(link: Link, survey: Survey, judged: Judged, state: Path, remedy
     from tasks.binary.fatbin import BadFatbin
     from tasks.binary.image import device_image
 
-    codes = {name: read_unit_code(unit, state, judged.observer.digest(unit.facts.object))
-             for name, unit in survey.units.items()}
     try:
         provider = device_image(Path(survey.provider))
         found = containments(provider, object_images(survey))
-        left = _former_code(provider, codes)
+        left = _former_code(provider, _codes(survey, judged.observer, state))
     except (BadFatbin, OSError) as error:
         word: Verdict = "unproven" if link.verdict == "fresh" else link.verdict
         return Link(3, word, (*link.evidence, f"device code cannot be read: {str(error).splitlines()[0]}"), remedy)

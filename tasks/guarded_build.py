@@ -20,6 +20,7 @@ from tasks.evidence.linking import prove_steps
 from tasks.evidence.receipts import LinkReceipt, ReceiptStore, UnitReceipt
 from tasks.evidence.snapshot import Observer, clock_ns, identity_of, settle
 from tasks.survey import Survey, WatchedUnit, read_survey
+from tasks.unit_code import record_unit_code
 
 __all__ = ["BuildResult", "Judged", "build", "force", "judge", "observer_for", "state_folder"]
 
@@ -192,7 +193,7 @@ def _write_link(before: _Moment, survey: Survey, store: ReceiptStore) -> list[st
     if old is not None and (old.linked, old.identity, dict(old.objects), dict(old.steps)) == (
             survey.provider, top.identity, objects, records):
         return []  # nothing was linked: the receipt keeps its time
-    if contradicts_link(survey):
+    if contradicts_link(survey, now, state_folder(survey.location.build_dir)):
         return list(records)
     store.save_link(LinkReceipt(survey.provider, store.home, top.identity, top.digest, objects, records, time.time()))
     return []
@@ -251,11 +252,18 @@ class _Build:
             self._survey, self.result.moved = after, {}
             before = _Moment(after, self._store)
             after = self._round(before, former)
+        self._note_code(after)
         if self.result.status == 0:
             self._link(before, after)
         self.result.not_rewritten = [name for name in forced if name not in self.result.recompiled]
         self.result.seconds = time.monotonic() - started
         return self.result
+
+    def _note_code(self, after: Survey) -> None:
+        """What the recompiles changed, beside the objects before this build."""
+        receipts = {name: self._store.unit(name) for name in self.result.recompiled}
+        record_unit_code(after, self._state, {name: receipt.object_digest for name, receipt in receipts.items()
+                                              if receipt is not None and not receipt.withdrawn})
 
     def _regenerated(self, after: Survey) -> list[str]:
         return [name for name, unit in self._survey.units.items() if name in self.result.recompiled
