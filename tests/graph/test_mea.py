@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import MINIORT, Tree
+from tests.support import Tree
 
 TEST_SOURCE = Path("onnxruntime/test/providers/attention_op_test.cc")
 
@@ -86,10 +86,51 @@ def test_what_a_run_proved_is_shown_until_something_changes(make_tree: Tree) -> 
     assert "not run" in link["evidence"][0]
 
 
-def test_a_crash_names_the_test(make_tree: Tree) -> None:
-    shutil.copy(MINIORT / TEST_SOURCE, make_tree.root / TEST_SOURCE)
-    word, text = refusal(make_tree, env={"MINIORT_TEST_CRASH": "AttentionTest.Attention_LongKV_MEA_FP32_CUDA"})
-    assert word in ("crashed", "no-gpu"), text
+LONG = "AttentionTest.Attention_LongKV_MEA_FP32_CUDA"
+
+
+@pytest.fixture(scope="session")
+def own_runner_tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """A tree whose tests run without GoogleTest."""
+    tree = Tree(tmp_path_factory.mktemp("own") / "ort", "Ninja", ["MINIORT_HOST_ONLY=ON", "MINIORT_GTEST=OWN"])
+    tree.configure()
+    return tree
+
+
+@pytest.fixture(params=["GoogleTest", "own runner"])
+def framework(request: pytest.FixtureRequest) -> Tree:
+    """A tree with the real GoogleTest, and one without."""
+    name = "make_tree" if request.param == "GoogleTest" else "own_runner_tree"
+    tree: Tree = request.getfixturevalue(name)
+    return tree
+
+
+@pytest.mark.parametrize(("accident", "arguments", "told"), [
+    ({"MINIORT_TEST_CRASH": LONG}, (), f"crashed: The test process died of SIGABRT in {LONG}"),
+    ({"MINIORT_TEST_HANG": LONG}, ("test_timeout_s=1",), f"timed-out: No test began or ended for 1 s "
+                                                         f"(test_timeout_s): in {LONG}"),
+    ({"MINIORT_CRASH_AT_EXIT": "1"}, (), "crashed-at-exit: All tests ended, then the process died of SIGABRT"),
+], ids=["crash", "hang", "crash at exit"])
+def test_an_accident_is_told_beside_the_missing_gpu(framework: Tree, accident: dict[str, str],
+                                                    arguments: tuple[str, ...], told: str) -> None:
+    word, text = refusal(framework, *arguments, env=accident)
+    assert word == "no-gpu", text
+    report = framework.report()
+    assert report["links"][3]["verdict"] == "fresh"
+    assert report["links"][4]["evidence"][0].startswith(told)
+
+
+def test_a_test_that_returns_at_once_is_never_passed(framework: Tree) -> None:
+    word, text = refusal(framework, f"test_filter={LONG}", env={"MINIORT_TEST_RETURN_EARLY": LONG})
+    assert word == "library-not-loaded", text
+    report = framework.report()
+    assert report["tests"]["counts"]["passed"] == 1
+    assert [link["verdict"] for link in report["links"][3:]] == ["unproven", "fresh", "unproven", "unproven"]
+
+
+def test_a_misspelt_filter_and_the_wrong_binary_are_told(framework: Tree) -> None:
+    assert refusal(framework, "test_filter=AttentionTest.Attention_Casual*")[0] == "no-tests-matched"
+    assert refusal(framework, "test_binary=onnxruntime_test_all")[0] == "wrong-binary"
 
 
 # A GoogleTest program beside the provider that does what FAKE_TESTS says: what a GPU would show is shown without one.
