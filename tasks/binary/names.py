@@ -13,10 +13,13 @@ __all__ = ["demangle", "short", "stable", "stable_bytes"]
 # `table` is the unit's first global name; a unit without one has a checksum there in relocatable code, and perhaps the
 # compiler's process id: `__nv_static_39__b4d19867_12_fmha_sm80_cu_4cd3d5c3_9298_st`.
 _VARYING = re.compile(
-    rb"(?P<total>\d*)(?P<lead>_GLOBAL__N__|_INTERNAL_|__fatbinwrap_|RegisterLinkedBinary_|__nv_static_(?P<static>\d+)__)"
+    rb"(?P<total>\d{0,4})"
+    rb"(?P<lead>_GLOBAL__N__|_INTERNAL_|__fatbinwrap_|RegisterLinkedBinary_|__nv_static_(?P<static>\d{1,4})__)"
     rb"[0-9a-f]{8}(?=_(?P<size>\d{1,4})_)"
     rb"|(?<=tmpxft_)[0-9a-f]{8}_[0-9a-f]{8}|(?<=_cpp1_ii_)[0-9a-f]{8}|(?<=NV_MODULE_ID_)[0-9a-f]{8}"
 )
+_MARKS = (b"_GLOBAL__N__", b"_INTERNAL_", b"__fatbinwrap_", b"RegisterLinkedBinary_", b"__nv_static_", b"tmpxft_",
+          b"_cpp1_ii_", b"NV_MODULE_ID_")
 _CHECKSUM = re.compile(rb"_[0-9a-f]{8}(?:_(?P<id>\d+))?")
 _STATIC = re.compile(r"__nv_static_(\d+)_")
 _LONGEST = 16384  # characters; the deepest CUTLASS kernel of the published provider has 3,000
@@ -24,6 +27,8 @@ _LONGEST = 16384  # characters; the deepest CUTLASS kernel of the published prov
 
 def stable_bytes(data: bytes) -> bytes:
     """`data` with every varying part of a name overwritten by as many zeros; a process id becomes one zero."""
+    if not any(mark in data for mark in _MARKS):
+        return data  # most sections: a hundred times faster than the pattern
     pieces: list[bytes] = []
     at = 0
     for found in _VARYING.finditer(data):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tasks.binary.image import device_image
 from tasks.binary.kernels import Kernel, kernels
 from tasks.binary.limits import block_limit, complaint, oversized
-from tasks.binary.names import demangle, short, stable
+from tasks.binary.names import demangle, short, stable, stable_bytes
 from tests.binary.toolkit import ARCHS, SOURCE, Toolkit, run
 
 # Needs more registers than it may have: they are spilled to the stack.
@@ -169,9 +170,16 @@ def test_a_name_is_the_same_whatever_process_compiled_it(one: str, other: str, n
 
 @pytest.mark.parametrize("name", [
     f"_ZN9_GLOBAL__N__{ID}_9298", f"_ZN999_GLOBAL__N__{ID}_9298", "_GLOBAL__N__b4d19867_9999_x",
-    f"__nv_static_0__{ID}_9298", "_INTERNAL_b4d19867_0__00000000_7"])
+    f"__nv_static_0__{ID}_9298", "_INTERNAL_b4d19867_0__00000000_7", f"__nv_static_{'9' * 5000}__{ID}_1"])
 def test_a_name_whose_lengths_are_lies_is_no_error(name: str) -> None:
     assert stable(name)
+
+
+def test_a_section_full_of_digits_takes_no_time() -> None:
+    began = time.monotonic()
+    for name in (b"", b"NV_MODULE_ID_"):
+        assert stable_bytes(b"1" * 1_000_000 + name) == b"1" * 1_000_000 + name
+    assert time.monotonic() - began < 2
 
 
 @pytest.mark.parametrize(("mangled", "name"), [
