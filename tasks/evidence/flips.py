@@ -94,9 +94,9 @@ class Flips:
         if self.against is None:
             return "same provider as in every kept run"
         if self.flips:
-            return (f"{len(self.flips)} of {self.compared} results are others than with the provider before"
-                    f" ({self.against.provider[:12]})" + ("; no machine code of the watched units changed"
-                                                          if self.same_code else ""))
+            still = "; no machine code of the watched units changed" if self.same_code else ""
+            return (f"{len(self.flips)} of {self.compared} results changed since the provider before"
+                    f" ({self.against.provider[:12]}){still}")
         if not self.compared:
             return f"no test of this run was run with the provider before ({self.against.provider[:12]})"
         count = f"{self.compared} test{'' if self.compared == 1 else 's'}"

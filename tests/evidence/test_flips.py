@@ -25,7 +25,7 @@ def test_another_result_with_another_provider_is_a_flip_in_both_directions() -> 
     before = ran("A", one="FAIL", two="PASS", three="PASS")
     flips = judge_flips(ran("B", one="PASS", two="FAIL", three="PASS"), [before])
     assert flips.flips == (Change("one", "FAIL", "PASS", ("provider",)), Change("two", "PASS", "FAIL", ("provider",)))
-    assert flips.lines == ["2 of 3 results are others than with the provider before (A)",
+    assert flips.lines == ["2 of 3 results changed since the provider before (A)",
                            "  FAIL->PASS one", "  PASS->FAIL two"]
 
 
