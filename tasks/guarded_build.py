@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tasks.builder.aside import Aside
 from tasks.builder.command import assemble, default_jobs, shown
 from tasks.builder.lock import BuildLock
 from tasks.device_code import contradicts_link
@@ -199,28 +200,6 @@ def _write_link(before: _Moment, survey: Survey, store: ReceiptStore) -> list[st
     return []
 
 
-class _Aside:
-    """Linked files moved out of the way, so that the build tool links; put back where it does not."""
-
-    def __init__(self, state: Path) -> None:
-        self._folder = state / "previous"
-        self._moved: list[tuple[Path, Path]] = []
-
-    def move(self, outputs: Iterable[str]) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for output in map(Path, outputs):
-            kept = self._folder / output.name
-            if output.exists():
-                output.replace(kept)
-                self._moved.append((output, kept))
-
-    def restore(self) -> None:
-        for output, kept in self._moved:
-            if not output.exists() and kept.exists():
-                kept.replace(output)
-        self._moved.clear()
-
-
 class _Build:
     """One guarded build."""
 
@@ -298,7 +277,7 @@ class _Build:
             return
         names = ", ".join(Path(path).name for path in unproved)
         self._say(f"{names}: not linked from these objects by this build, so moved aside and linked again")
-        aside = _Aside(self._state)
+        aside = Aside(self._state / "previous")
         aside.move(unproved)
         try:
             self._run_commands()
