@@ -60,6 +60,14 @@ def task_audit():
     return look(session, startup.action("audit", "audit"), "what does the build system know of the watched headers?")
 
 
+def task_kernels():
+    return look(session, startup.action("kernels", "kernels"), "which kernels are in the objects and the provider?")
+
+
+def task_flips():
+    return look(session, startup.action("flips", "flips"), "which test results changed, and with which provider?")
+
+
 def task_disk():
     return look(session, startup.action("disk", "disk"), "what fills the disk?")
 

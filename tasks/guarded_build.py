@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tasks.builder.aside import Aside
 from tasks.builder.command import assemble, default_jobs, shown
 from tasks.builder.lock import BuildLock
+from tasks.device_code import contradicts_link
 from tasks.errors import UserError
 from tasks.evidence import STATE_NAME
 from tasks.evidence.chain import UnitJudgement, judge_linked, judge_unit
@@ -20,6 +22,7 @@ from tasks.evidence.linking import prove_steps
 from tasks.evidence.receipts import LinkReceipt, ReceiptStore, UnitReceipt
 from tasks.evidence.snapshot import Observer, clock_ns, identity_of, settle
 from tasks.survey import Survey, WatchedUnit, read_survey
+from tasks.unit_code import record_unit_code
 
 __all__ = ["BuildResult", "Judged", "build", "force", "judge", "observer_for", "state_folder"]
 
@@ -176,7 +179,10 @@ def _write_receipts(before: _Moment, after: Survey, store: ReceiptStore, former:
 
 
 def _write_link(before: _Moment, survey: Survey, store: ReceiptStore) -> list[str]:
-    """The link receipt, where every step is proved; else the outputs of the steps that are not."""
+    """The link receipt, where every step is proved; else the outputs of the steps that are not.
+
+    Times prove a step, the device code can disprove it: a script may have put an old device link there.
+    """
     receipts = [store.unit(name) for name in survey.units]
     now = observer_for(receipts, before.old_link)
     records, unproved = prove_steps(survey.steps, before.outputs, before.clock_ns, before.old_link, now)
@@ -189,30 +195,10 @@ def _write_link(before: _Moment, survey: Survey, store: ReceiptStore) -> list[st
     if old is not None and (old.linked, old.identity, dict(old.objects), dict(old.steps)) == (
             survey.provider, top.identity, objects, records):
         return []  # nothing was linked: the receipt keeps its time
+    if contradicts_link(survey, now, state_folder(survey.location.build_dir)):
+        return list(records)
     store.save_link(LinkReceipt(survey.provider, store.home, top.identity, top.digest, objects, records, time.time()))
     return []
-
-
-class _Aside:
-    """Linked files moved out of the way, so that the build tool links; put back where it does not."""
-
-    def __init__(self, state: Path) -> None:
-        self._folder = state / "previous"
-        self._moved: list[tuple[Path, Path]] = []
-
-    def move(self, outputs: Iterable[str]) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for output in map(Path, outputs):
-            kept = self._folder / output.name
-            if output.exists():
-                output.replace(kept)
-                self._moved.append((output, kept))
-
-    def restore(self) -> None:
-        for output, kept in self._moved:
-            if not output.exists() and kept.exists():
-                kept.replace(output)
-        self._moved.clear()
 
 
 class _Build:
@@ -246,11 +232,18 @@ class _Build:
             self._survey, self.result.moved = after, {}
             before = _Moment(after, self._store)
             after = self._round(before, former)
+        self._note_code(after)
         if self.result.status == 0:
             self._link(before, after)
         self.result.not_rewritten = [name for name in forced if name not in self.result.recompiled]
         self.result.seconds = time.monotonic() - started
         return self.result
+
+    def _note_code(self, after: Survey) -> None:
+        """What the recompiles changed, beside the objects before this build."""
+        receipts = {name: self._store.unit(name) for name in self.result.recompiled}
+        record_unit_code(after, self._state, {name: receipt.object_digest for name, receipt in receipts.items()
+                                              if receipt is not None and not receipt.withdrawn})
 
     def _regenerated(self, after: Survey) -> list[str]:
         return [name for name, unit in self._survey.units.items() if name in self.result.recompiled
@@ -285,7 +278,7 @@ class _Build:
             return
         names = ", ".join(Path(path).name for path in unproved)
         self._say(f"{names}: not linked from these objects by this build, so moved aside and linked again")
-        aside = _Aside(self._state)
+        aside = Aside(self._state / "previous")
         aside.move(unproved)
         try:
             self._run_commands()

@@ -10,11 +10,13 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tasks.device_code import confirm_link, read_unit_code
+from tasks.device_code import confirm_link
 from tasks.errors import UserError
 from tasks.evidence.chain import Link, judge_linked, link_of_objects
+from tasks.provider_copies import old_copies
 from tasks.report.document import Report, UnitRow, error_document
 from tasks.session import Session
+from tasks.unit_code import change_lines, read_unit_code
 
 if TYPE_CHECKING:
     from tasks.guarded_build import Judged
@@ -54,24 +56,28 @@ def examine(session: Session, task: str, started: float) -> Report:
     """
     survey = session.survey()
     judged = session.judged()
-    links = [_header_link(survey), link_of_objects(list(judged.units.values()), session.command("rebuild_fmha")),
-             _provider_link(session, survey, judged)]
+    codes = {name: read_unit_code(unit, session.state, judged.observer.digest(unit.facts.object))
+             for name, unit in survey.units.items()}
+    proved = [(name, code) for name, code in codes.items() if judged.units[name].verdict == "fresh"]
+    objects = link_of_objects(list(judged.units.values()), session.command("rebuild_fmha"))
+    links = [_header_link(survey), objects.with_evidence(*change_lines(proved)),
+             _provider_link(session, survey, judged, task)]
     links += session.runs.links(survey.provider, judged.observer, session.command("test_mea"))
-    rows = []
-    for name, unit in survey.units.items():
-        code = read_unit_code(unit, session.state, judged.observer.digest(unit.facts.object))
-        rows.append(UnitRow(judged.units[name], unit.facts.source, unit.facts.object, code.state, code.kernels))
+    rows = [UnitRow(judged.units[name], unit.facts.source, unit.facts.object, codes[name].state, codes[name].kernels,
+                    codes[name].by_arch) for name, unit in survey.units.items()]
     exists = judged.observer.identity(survey.provider) is not None
     digest = judged.observer.digest(survey.provider) if exists else None
     return Report(task, JUDGED_LINKS[task], tuple(links), tuple(rows), str(survey.location.ort_root),
                   str(survey.location.build_dir), {"path": survey.provider, "sha256": digest}, started, time.time())
 
 
-def _provider_link(session: Session, survey: Survey, judged: Judged) -> Link:
+def _provider_link(session: Session, survey: Survey, judged: Judged, task: str) -> Link:
     objects = {survey.units[name].facts.object: judgement for name, judgement in judged.units.items()}
-    link = judge_linked(survey.provider, objects, session.store.link(), judged.observer,
-                        session.command("rebuild_fmha"))
-    return confirm_link(link, survey, judged)
+    remedy = session.command("rebuild_fmha")
+    link = judge_linked(survey.provider, objects, session.store.link(), judged.observer, remedy)
+    link = confirm_link(link, survey, judged, session.state, remedy)
+    # `status` is asked often: it looks only where copies are known to lie.
+    return link.with_evidence(*old_copies(survey, everywhere=task != "status")) if link.verdict == "fresh" else link
 
 
 def deliver(session: Session, report: Report, as_json: bool) -> None:

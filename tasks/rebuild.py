@@ -60,19 +60,9 @@ def guarded_build(session: Session, targets: list[str]) -> BuildResult:
             session.lock.release()
             session.forget_judgement()
     session.notes.result = result
-    _record_device_code(session, result)
     if result.status != 0:
         raise _build_error(result)
     return result
-
-
-def _record_device_code(session: Session, result: BuildResult) -> None:
-    from tasks.device_code import record_unit_code
-
-    receipts = {name: session.store.unit(name) for name in result.recompiled}
-    record_unit_code(session.survey(), session.state,
-                     {name: receipt.object_digest for name, receipt in receipts.items()
-                      if receipt is not None and not receipt.withdrawn})
 
 
 def _build_error(result: BuildResult) -> UserError:
@@ -140,7 +130,7 @@ def rebuild_fmha(session: Session, json: bool = False) -> None:
 
 
 def _device_lines(session: Session, result: BuildResult) -> list[str]:
-    from tasks.device_code import read_unit_code, told
+    from tasks.unit_code import read_unit_code, told
 
     units, observer = session.survey().units, session.judged().observer
     return told((name, read_unit_code(units[name], session.state, observer.digest(units[name].facts.object)))

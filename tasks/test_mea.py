@@ -12,6 +12,7 @@ from tasks.errors import UserError
 from tasks.evidence.chain import Link
 from tasks.judging import deliver, examine, refuse_ignored
 from tasks.rebuild import guarded_build
+from tasks.run_history import keep_run
 from tasks.session import Session
 from tasks.settings import DEFAULT_TEST_FILTER
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tasks.survey import Survey
 
 __all__ = ["test_mea"]
+
+_SHOWN_FLIPS = 12
 
 
 def _test_binary(survey: Survey) -> Path:
@@ -71,6 +74,15 @@ def _request(session: Session, survey: Survey) -> TestRequest:
         quick_build=cache.truth("onnxruntime_QUICK_BUILD"))
 
 
+def _oversized(session: Session, survey: Survey) -> list[str]:
+    from tasks.kernels import complaints, list_kernels
+
+    try:
+        return complaints(list_kernels(session, survey))
+    except UserError as error:
+        return [f"which kernels need too much shared memory is not known: {error.cause}"]
+
+
 def _run(session: Session, survey: Survey) -> Outcome:
     from tasks.gtest import run_tests
     from tasks.report.progress import RunProgress
@@ -79,9 +91,12 @@ def _run(session: Session, survey: Survey) -> Outcome:
         return run_tests(_request(session, survey), progress.moment, session.environ)
 
 
-def _with_outcome(report: Report, outcome: Outcome, remedy: str) -> Report:
+def _with_outcome(report: Report, outcome: Outcome, remedy: str, oversized: list[str]) -> Report:
+    """The report with links 4 to 7 of this run. Kernels that some GPU cannot run are told whatever GPU ran."""
     found = {finding.number: Link(finding.number, finding.verdict, finding.evidence, finding.remedy or remedy)
              for finding in outcome.links}
+    if 7 in found:
+        found[7] = found[7].with_evidence(*oversized)
     links = tuple(found.get(link.n, link) for link in report.links)
     return replace(report, links=links, refusal=outcome.refusal, tests=outcome.tests, ended=time.time())
 
@@ -89,6 +104,11 @@ def _with_outcome(report: Report, outcome: Outcome, remedy: str) -> Report:
 def _refuse(session: Session, report: Report, json: bool, cause: UserError) -> UserError:
     deliver(session, replace(report, refusal="not-fresh"), json)
     return UserError(f"not-fresh: {cause.cause}", cause.mend)
+
+
+def _shown(lines: list[str]) -> list[str]:
+    more = len(lines) - _SHOWN_FLIPS
+    return [*lines[:_SHOWN_FLIPS], f"  and {more} more: doit flips"] if more > 0 else lines
 
 
 def test_mea(session: Session, json: bool = False) -> None:
@@ -107,9 +127,14 @@ def test_mea(session: Session, json: bool = False) -> None:
         raise _refuse(session, report, json, cause)
     survey = session.survey()
     outcome = _run(session, survey)
-    report = _with_outcome(report, outcome, session.command("test_mea"))
-    session.runs.save(report.links[3:], {survey.provider, str(_test_binary(survey))})
+    report = _with_outcome(report, outcome, session.command("test_mea"), _oversized(session, survey))
+    binary = str(_test_binary(survey))
+    session.runs.save(report.links[3:], {survey.provider, binary})
+    if (flips := keep_run(session, survey, outcome, binary, started)) is not None:
+        report = replace(report, tests={**(report.tests or {}), "flips": flips.as_dict()})
     deliver(session, report, json)
+    if flips is not None:
+        session.say("\n".join(_shown(flips.lines)))
     if outcome.refusal is not None:
         raise UserError(f"{outcome.refusal}: {outcome.message}")
     session.say(outcome.message)

@@ -7,7 +7,7 @@ there the link receipt decides.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,7 +15,7 @@ from typing import Literal
 
 from tasks.binary.devicelink import LinkedCode, LinkFinding, judge_links
 from tasks.binary.fatbin import Container
-from tasks.binary.fingerprint import Fingerprint, container_digest
+from tasks.binary.fingerprint import container_digest
 from tasks.binary.image import RELOCATABLE_CODE, DeviceImage
 from tasks.binary.source import Source
 
@@ -139,12 +139,12 @@ def _worst(judged: Sequence[Containment]) -> Containment:
     return Containment("contained", "; ".join(part.evidence for part in judged))
 
 
-def former_left(provider: DeviceImage, former: Fingerprint, new: Fingerprint) -> int:
-    """How many containers of the former object, not of the new one, still lie in the linked file.
+def former_left(provider: DeviceImage, former: Collection[tuple[int, str]]) -> int:
+    """How many of these containers, (size in bytes, SHA-256) each, lie in the linked file.
 
-    More than none says that it was linked with old device code, unless another unit's is identical.
+    More than none of a former object's says that it was linked with old device code, unless another
+    unit's is identical.
     """
-    gone = set(former.containers) - set(new.containers)
-    sizes = {size for size, _ in gone}
+    sizes = {size for size, _ in former}
     with provider.open() as source:
-        return sum((c.size, container_digest(source, c)) in gone for c in provider.containers if c.size in sizes)
+        return sum((c.size, container_digest(source, c)) in former for c in provider.containers if c.size in sizes)

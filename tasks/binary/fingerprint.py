@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -74,12 +74,24 @@ class DeviceChange:
     def text(self) -> str:
         """In words: ``device code changed (3 kernels)``, ``host code only``, ``no machine code changed``."""
         if self.device_code != "changed":
-            return "host code only" if self.host_code else "no machine code changed"
-        kernels = {name for names in self.kernels.values() for name in names}
-        functions = {name for names in self.functions.values() for name in names}
-        counted = [f"{len(names)} {word}{'' if len(names) == 1 else 's'}"
-                   for names, word in ((kernels, "kernel"), (functions, "device function")) if names]
-        return f"device code changed ({', '.join(counted) or 'data only'})"
+            return self._without_device_code()
+        return _changed({name for names in self.kernels.values() for name in names},
+                        {name for names in self.functions.values() for name in names})
+
+    def text_for(self, arch: str) -> str:
+        """The same for one architecture, such as ``sm_80``."""
+        if arch not in self.kernels and arch not in self.functions and arch not in self.data:
+            return self._without_device_code()
+        return _changed(self.kernels.get(arch, ()), self.functions.get(arch, ()))
+
+    def _without_device_code(self) -> str:
+        return "host code only" if self.host_code else "no machine code changed"
+
+
+def _changed(kernels: Collection[str], functions: Collection[str]) -> str:
+    counted = [f"{len(names)} {word}{'' if len(names) == 1 else 's'}"
+               for names, word in ((kernels, "kernel"), (functions, "device function")) if names]
+    return f"device code changed ({', '.join(counted) or 'data only'})"
 
 
 def container_digest(source: Source, container: Container) -> str:

@@ -18,7 +18,7 @@ __all__ = ["Kernel", "kernels"]
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel for one architecture (``sm_80``; ``compute_90`` is PTX: all but the name is None).
+    """One kernel for one architecture (``sm_80``; ``compute_90`` is PTX: it leaves all but `shared` open).
 
     `registers` per thread; in bytes: `stack` per thread (spilled registers are in it), `shared` per block
     (static, with the 1024 that the system reserves since sm_90), `code`. `shared` is None for
@@ -57,6 +57,6 @@ def kernels(image: DeviceImage, containers: Iterable[Container] | None = None) -
                     found += [Kernel(f.name, entry.arch, f.registers, f.stack, f.shared, len(f.code))
                               for f in cubin.functions if f.entry]
                 elif entry.kind == "ptx":
-                    found += [Kernel(f.name, entry.arch, None, None, None, None)
+                    found += [Kernel(f.name, entry.arch, None, None, f.shared, None)
                               for f in read_ptx(payload(source, entry))[0] if f.entry]
     return sorted(found, key=lambda kernel: (kernel.arch, kernel.name))

@@ -7,7 +7,7 @@ Syntax: NVIDIA, "PTX ISA" 9.0, chapters 4, 5 and 11 (directives `.file`, `.loc`,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tasks.binary.names import stable_bytes
 
@@ -20,13 +20,22 @@ _HEAD = re.compile(rb"(?:\.(?:visible|extern|weak|common)\s+)*\.(entry|func)\b(?
 _NUMBERED = re.compile(rb"(?<=\$L__BB)\d+(?=_)|(?<=__local_depot)\d+")
 
 
+# `.shared .align 4 .b8 s[256];`; an `.extern` one has no size: it is dynamic.
+_SHARED = re.compile(rb"(?<!\.extern )\.shared\s+(?:\.align\s+(?P<align>\d+)\s+)?\.[busf](?P<bits>8|16|32|64)\s+"
+                     rb"(?P<name>[\w$.%]+)(?:\[(?P<count>\d+)\])?;")
+
+
 @dataclass(frozen=True)
 class PtxFunction:
-    """A kernel (`entry`) or device function by its mangled name, with its normalised text."""
+    """A kernel (`entry`) or device function by its mangled name, with its normalised text.
+
+    `shared` is the static shared memory in bytes that it names itself; functions that it calls may name more.
+    """
 
     name: str
     entry: bool
     text: bytes
+    shared: int = 0
 
 
 def read_ptx(payload: bytes) -> tuple[list[PtxFunction], bytes]:
@@ -52,4 +61,15 @@ def read_ptx(payload: bytes) -> tuple[list[PtxFunction], bytes]:
         elif not block[0].lstrip().startswith(b".section"):
             rest.append(text)
         block = []
-    return functions, b"\n".join([*rest, *block])
+    outside = b"\n".join([*rest, *block])
+    return [replace(function, shared=_shared(function.text, outside)) for function in functions], outside
+
+
+def _shared(text: bytes, outside: bytes) -> int:
+    """Bytes of the shared variables in a function's text, and of those outside that it names, each aligned."""
+    total = 0
+    named = [found for found in _SHARED.finditer(outside) if found["name"] in text]
+    for found in (*_SHARED.finditer(text), *named):
+        alignment = int(found["align"] or 1)
+        total += -total % alignment + int(found["bits"]) // 8 * int(found["count"] or 1)
+    return total

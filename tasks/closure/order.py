@@ -67,6 +67,9 @@ def _copy_lines(location: Location) -> Iterator[tuple[str, str]]:
     for line in _text(build_dir / "build.ninja").splitlines():
         if line.startswith("build "):
             target = os.path.basename(line[6:].partition(":")[0].split(" ")[0])
+        elif line.startswith("  OBJECT_DIR = "):
+            # A library's output bears another name than its target.
+            target = os.path.basename(line).removesuffix(".dir")
         elif "-E copy" in line:
             yield target, line.replace("$:", ":").replace("$ ", " ").replace("$$", "$")
 

@@ -22,19 +22,24 @@ def timestamp(moment: float) -> str:
 
 @dataclass(frozen=True)
 class UnitRow:
-    """One unit for the report. `device_code` is ``changed``, ``unchanged`` or ``none``, against the build before."""
+    """One unit for the report. `device_code` is ``changed``, ``unchanged`` or ``none``, against the build before.
+
+    `kernels` are the mangled names of those that changed; `by_arch` says it in words for each architecture.
+    """
 
     judgement: UnitJudgement
     source: str
     object: str
     device_code: str = "none"
-    kernels: tuple[Any, ...] = ()
+    kernels: tuple[str, ...] = ()
+    by_arch: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The unit's entry in the document."""
         return {"name": self.judgement.name, "source": self.source, "object": self.object,
                 "verdict": self.judgement.verdict, "reason": self.judgement.reason,
-                "device_code": self.device_code, "kernels": list(self.kernels)}
+                "device_code": self.device_code, "kernels": list(self.kernels),
+                "by_arch": dict(self.by_arch)}
 
 
 @dataclass(frozen=True)

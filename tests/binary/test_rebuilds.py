@@ -167,3 +167,20 @@ def test_a_unit_without_kernels_has_no_device_code_until_it_gets_some(prints: di
 def test_what_is_no_fingerprint_is_a_value_error(data: object) -> None:
     with pytest.raises(ValueError, match="fingerprint"):
         Fingerprint.from_json(data)
+
+
+# No name of external linkage: relocatable code is told apart by a checksum and nvcc's process id then.
+NAMELESS = """\
+static __device__ int revision = 1;
+template <typename T> __global__ void scale(T* x) { *x *= revision; }
+struct Launch { Launch(float* x) { scale<<<1, 1>>>(x); } };
+static Launch launch(nullptr);
+"""
+
+
+def test_relocatable_code_without_an_external_name_is_the_same_after_a_comment(toolkit: Toolkit) -> None:
+    paths = [toolkit.compile(text, "-dc", *SM80, place="nameless") for text in (NAMELESS, f"// comment\n{NAMELESS}")]
+    change = compare(*map(fingerprint, paths))
+    assert (change.text, change.device_code) == ("no machine code changed", "unchanged")
+    edited = toolkit.compile(NAMELESS.replace("revision = 1", "revision = 2"), "-dc", *SM80, place="nameless")
+    assert compare(fingerprint(paths[0]), fingerprint(edited)).text == "device code changed (data only)"

@@ -245,8 +245,11 @@ def test_a_comment_is_recompiled_and_fresh(tree: Tree) -> None:
     before = tree.identities()
     with tree.header("kernel_forward").open("a") as file:
         file.write("\n// only a comment\n")
-    assert tree.doit("verify").status == 0
+    done = tree.doit("verify")
+    assert done.status == 0, done.text
     assert tree.remade(before) == FOUR_UNITS
+    for unit in FOUR_UNITS:
+        assert f"{unit}: recompiled; no machine code changed\n" in done.text
 
 
 def test_the_test_executable_is_not_relinked_for_a_shared_provider_and_that_is_fresh(tree: Tree) -> None:

@@ -1,10 +1,9 @@
-"""Real GoogleTest programs, compiled once a session, and a build directory of links to them per test."""
+"""A build directory of real GoogleTest programs per test."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,36 +12,7 @@ import pytest
 
 from tasks.gtest import Outcome, Progress, TestRequest, run_tests
 
-SOURCES = Path(__file__).parent / "programs"
 PROVIDER = "libonnxruntime_providers_cuda.so"
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the compiled programs. Fails, never skips, where GoogleTest is missing."""
-    compiler = shutil.which("g++") or shutil.which("c++")
-    if compiler is None:
-        pytest.fail("These tests need a C++ compiler: apt-get install g++", pytrace=False)
-    probe = subprocess.run([compiler, "-x", "c++", "-E", "-", "-o", os.devnull], input=b"#include <gtest/gtest.h>",
-                           capture_output=True, check=False)
-    if probe.returncode:
-        pytest.fail("These tests need the real GoogleTest: apt-get install libgtest-dev", pytrace=False)
-    folder = tmp_path_factory.mktemp("programs")
-    library = ["-shared", "-fPIC"]
-    commands = [
-        [str(SOURCES / "scripted.cc"), "-o", str(folder / "scripted"), "-lgtest", "-lpthread", "-ldl"],
-        [str(SOURCES / "shapes.cc"), "-o", str(folder / "shapes"), "-lgtest", "-lgtest_main", "-lpthread"],
-        [*library, str(SOURCES / "provider.cc"), "-o", str(folder / "provider.so")],
-        [*library, str(SOURCES / "provider.cc"), "-o", str(folder / "libcudnn.so.9")],
-        [*library, str(SOURCES / "provider.cc"), "-o", str(folder / "needy.so"), "-Wl,--no-as-needed",
-         f"-L{folder}", "-l:libcudnn.so.9"],
-    ]
-    first = [subprocess.Popen([compiler, "-std=c++17", "-O0", *command]) for command in commands[:2]]
-    for command in commands[2:]:
-        subprocess.run([compiler, *command], check=True)
-    assert [process.wait() for process in first] == [0, 0]
-    (folder / "libcudnn.so.9").unlink()
-    return folder
 
 
 @dataclass

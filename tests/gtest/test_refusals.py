@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tasks.gtest import DeviceCode, Outcome
+from tasks.gtest import REFUSALS, DeviceCode, Outcome
 from tests.gtest.conftest import Bench
 
 MEA = "AttentionTest.One_MEA_FP16_CUDA: open; mea"
@@ -442,3 +443,9 @@ def test_every_finding_of_every_refusal_has_evidence(bench: Bench) -> None:
         assert all(link.evidence for link in outcome.links), tests
         assert [link.number for link in outcome.links] == [4, 5, 6, 7]
         assert all(link.remedy for link in outcome.links if link.verdict != "fresh")
+
+
+def test_readme_explains_every_refusal_in_the_order_in_which_they_are_judged() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    section = readme.partition("## When `test_mea` refuses\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([a-z-]+)` \|", section, re.M) == ["not-fresh", *REFUSALS]

@@ -1,0 +1,98 @@
+"""Other copies of the proved provider in the build directory, such as the Python package's: are they old?
+
+Reads only; decides no verdict.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shlex
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tasks.survey import Survey
+
+__all__ = ["old_copies"]
+
+# Where ONNX Runtime's Python target copies it, and where its setup.py stages and packs a wheel.
+_PACKAGES = ("onnxruntime/capi", "build/*/onnxruntime/capi", "build/*/wheel/onnxruntime/capi")
+_WHEELS = "dist/*.whl"
+# Objects, this project's own state, fetched sources: no provider is made or staged there, and they hold most files.
+_SKIPPED = ("CMakeFiles", ".fmha", ".git", "_deps")
+_BLOCK = 1 << 20
+
+
+def _known(build_dir: Path, name: str) -> Iterator[Path]:
+    for pattern in _PACKAGES:
+        yield from build_dir.glob(f"{pattern}/{name}")
+
+
+def _everywhere(build_dir: Path, name: str) -> Iterator[Path]:
+    for folder, folders, files in os.walk(build_dir):
+        folders[:] = [inner for inner in folders if inner not in _SKIPPED]
+        if name in files:
+            yield Path(folder, name)
+
+
+def _is_old(copy: Path, provider: Path) -> bool:
+    try:
+        if copy.samefile(provider):
+            return False
+        return copy.stat().st_size != provider.stat().st_size or not filecmp.cmp(copy, provider, shallow=False)
+    except OSError:
+        return False
+
+
+def _checksum(path: Path) -> int:
+    value = 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            value = zlib.crc32(block, value)
+    return value
+
+
+def _old_wheels(build_dir: Path, provider: Path) -> Iterator[Path]:
+    """Wheels with another provider, by the size and checksum that the archive lists."""
+    for wheel in sorted(build_dir.glob(_WHEELS)):
+        try:
+            with zipfile.ZipFile(wheel) as archive:
+                packed = [item for item in archive.infolist() if item.filename.endswith(f"/capi/{provider.name}")]
+            if any(item.file_size != provider.stat().st_size or _checksum(provider) != item.CRC for item in packed):
+                yield wheel
+        except (OSError, zipfile.BadZipFile):
+            continue  # still being written: nothing is known of it
+
+
+def old_copies(survey: Survey, everywhere: bool) -> list[str]:
+    """One line for each copy that is not the provider as it is now, with the target or command that renews it.
+
+    Looked at are the Python package's folders and wheels, and what the build files copy; with `everywhere`
+    every folder of the build directory that is no place of objects or fetched sources.
+    """
+    if survey.checkout.provider.static:
+        return []
+    provider, build_dir = Path(survey.provider), survey.location.build_dir
+    places = _everywhere(build_dir, provider.name) if everywhere else _known(build_dir, provider.name)
+    old = sorted({path for path in places if _is_old(path, provider)})
+    lines = [f"old copy: {path}: {_renewal(survey, path)}" for path in old]
+    return lines + [f"old copy in {wheel}: build.sh --build --build_wheel packs it anew"
+                    for wheel in _old_wheels(build_dir, provider)]
+
+
+def _renewal(survey: Survey, path: Path) -> str:
+    """Who makes the copy. A step after a target's link runs only when that target links."""
+    from tasks.closure.order import copies_of
+
+    if path.is_relative_to(survey.location.build_dir / "build"):
+        return "build.sh --build --build_wheel stages it anew"
+    command = shlex.join(["cmake", "-E", "copy", survey.provider, str(path)])
+    checkout = survey.checkout
+    for copy in copies_of(survey.location, survey.provider, (checkout.provider.target, checkout.provider_target)):
+        if Path(copy.destination) == path:
+            return f"target {copy.target} copies it, only when it links itself; now: {command}"
+    return f"no target makes it; renew it, or remove it: {command}"
