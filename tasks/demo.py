@@ -13,6 +13,7 @@ from pathlib import Path
 from tasks.builder.command import default_jobs, shown
 from tasks.builder.run import run_build
 from tasks.errors import UserError
+from tasks.evidence import STATE_NAME
 from tasks.session import Session
 
 __all__ = ["demo"]
@@ -128,7 +129,7 @@ class _Demo:
         """Run the tests; False where there is no usable GPU, which is said and is no failure."""
         print("$ doit test_mea", flush=True)
         self._run([sys.executable, "-m", "doit", "test_mea"])
-        report = json.loads((self._build / ".fmha" / "report.json").read_text(encoding="utf-8"))
+        report = json.loads((self._build / STATE_NAME / "report.json").read_text(encoding="utf-8"))
         if report["refusal"] in _NO_GPU:
             print(f"   refused with {report['refusal']}: right, there is no usable GPU here. With one: {meaning}.")
             return False

@@ -14,6 +14,7 @@ from pathlib import Path
 from tasks.builder.command import assemble, default_jobs, shown
 from tasks.builder.lock import BuildLock
 from tasks.errors import UserError
+from tasks.evidence import STATE_NAME
 from tasks.evidence.chain import UnitJudgement, judge_linked, judge_unit
 from tasks.evidence.linking import prove_steps
 from tasks.evidence.receipts import LinkReceipt, ReceiptStore, UnitReceipt
@@ -27,7 +28,7 @@ Say = Callable[[str], None]
 
 def state_folder(build_dir: Path) -> Path:
     """Where everything that this project keeps about a build directory lies."""
-    return build_dir / ".fmha"
+    return build_dir / STATE_NAME
 
 
 @dataclass(frozen=True)

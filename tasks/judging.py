@@ -43,7 +43,7 @@ def _header_link(survey: Survey) -> Link:
             evidence.append(f"{os.path.basename(header)} is included by no unit of the provider")
     for unit in survey.units.values():
         for macro in unit.closure.unresolved:
-            evidence.append(f"{unit.name}: `#include {macro}`: no definition found; what it names does not count")
+            evidence.append(f"{unit.name}: `#include {macro}` is not understood: it counts as any watched header")
     return Link(1, "fresh", tuple(evidence))
 
 

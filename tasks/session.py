@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from tasks.evidence import STATE_NAME
 from tasks.settings import Settings, load
 
 if TYPE_CHECKING:
@@ -25,10 +26,7 @@ if TYPE_CHECKING:
     from tasks.guarded_build import BuildResult, Judged
     from tasks.survey import Survey
 
-__all__ = ["STATE_NAME", "BuildNotes", "Session"]
-
-# The folder in the build directory that holds everything this project keeps about it.
-STATE_NAME = ".fmha"
+__all__ = ["BuildNotes", "Session"]
 
 
 @dataclass

@@ -15,8 +15,10 @@ from functools import cached_property
 from tasks.checkout.compile_line import COMPILER_VARIABLES, CompileLine
 from tasks.checkout.locate import Location, locate
 from tasks.checkout.model import Checkout, Unit, read_checkout
-from tasks.closure.resolve import Closure, Resolver
+from tasks.closure.cache import ClosureCache
+from tasks.closure.resolve import Closure
 from tasks.errors import UserError
+from tasks.evidence import STATE_NAME
 from tasks.evidence.chain import UnitFacts
 from tasks.evidence.linking import Step
 from tasks.settings import Settings
@@ -119,24 +121,19 @@ def read_survey(settings: Settings, environ: Mapping[str, str], location: Locati
     location = location or locate_checkout(settings)
     checkout = read_checkout(location, settings.link_mode, settings.test_binary)
     headers = _watched_headers(settings, location)
-    real = {os.path.realpath(header) for header in headers}
     own = (str(location.ort_root), str(location.build_dir))
-    resolver = Resolver(checkout.system_folders, own)
+    lines = {unit.name: unit.compile_line(environ) for unit in checkout.units}
+    cache = ClosureCache(location.build_dir / STATE_NAME / "closures", checkout.system_folders, own)
+    closures = cache.closures({unit.name: (unit.source, lines[unit.name].search) for unit in checkout.units})
+    cache.save()
     units = {}
-    seen: set[str] = set()
-    watched: set[str] = set()
     for unit in checkout.units:
-        line = unit.compile_line(environ)
-        search = line.search
-        closure = resolver.closure(unit.source, search.quote, search.angle, search.forced, search.defines)
-        # Units share most of their headers: each file is asked once whether it is a watched one.
-        new = closure.files - seen
-        seen |= new
-        watched.update(path for path in new if path in headers or os.path.realpath(path) in real)
-        reaches = tuple(sorted(closure.files & watched))
+        line, closure = lines[unit.name], closures[unit.name]
+        # A computed include that was not understood may be of any header.
+        reaches = headers if closure.unresolved else closure.among(headers)
         if not reaches:
             continue
-        inputs = closure.files | {str(unit.source)} | _compiler_files(checkout, line)
+        inputs = closure.files | {str(unit.source), *reaches} | _compiler_files(checkout, line)
         facts = UnitFacts(unit.name, str(unit.source), str(unit.object), inputs, _recipe(line, environ))
         units[unit.name] = WatchedUnit(unit, closure, line, facts, reaches)
     if not units:

@@ -8,7 +8,7 @@ its own), but left out of the result: they count through the compilers.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -29,9 +29,16 @@ class Catalogue:
         self._stamps = stamps
         self._by_inode: dict[tuple[int, int], int] = {}
         self._numbered = 0
+        self._masks: dict[tuple[str, ...], tuple[int, int]] = {}
 
-    def mask_of(self, headers: Iterable[str]) -> int:
+    def mask_of(self, headers: tuple[str, ...]) -> int:
         """The bits of these very files: under their own name, a link's or a hard link's."""
+        known = self._masks.get(headers)
+        if known is None or known[0] != len(self.paths):
+            known = self._masks[headers] = (len(self.paths), self._find(headers))
+        return known[1]
+
+    def _find(self, headers: tuple[str, ...]) -> int:
         for number in range(self._numbered, len(self.paths)):
             stamp = self._stamps.get(self.paths[number])
             if stamp is not None:
@@ -73,7 +80,7 @@ class Closure:
         """Each file's first includer; also of the system's headers on the way."""
         return self._explain()
 
-    def among(self, headers: Iterable[str]) -> tuple[str, ...]:
+    def among(self, headers: tuple[str, ...]) -> tuple[str, ...]:
         """Those of `files` that are one of `headers`, whatever name they bear, without listing all files."""
         found = self.mask & self._catalogue.mask_of(headers)
         return tuple(sorted(self._catalogue.paths[number] for number in bits(found)))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tasks.evidence import STATE_NAME
 from tasks.evidence.snapshot import Identity, identity_of
 
 __all__ = ["FORMAT", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "file_name", "write_atomically"]
@@ -95,7 +96,7 @@ class ReceiptStore:
     """The receipts of one build directory, in `<build_dir>/.fmha/receipts/`."""
 
     def __init__(self, build_dir: Path) -> None:
-        self._folder = build_dir / ".fmha" / "receipts"
+        self._folder = build_dir / STATE_NAME / "receipts"
         identity = identity_of(build_dir)
         self.home: tuple[int, int] = (identity.device, identity.inode) if identity else (0, 0)
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
+from tasks.evidence import STATE_NAME
 from tasks.evidence.receipts import FORMAT, ReceiptStore, UnitReceipt
 from tasks.evidence.snapshot import Observer
 
@@ -24,7 +25,7 @@ def receipts_of_original(build_dir: Path) -> ReceiptStore | None:
     They prove nothing ``fresh``, but an object with their digest was compiled from their inputs.
     """
     own = ReceiptStore(build_dir)
-    for path in sorted((build_dir / ".fmha" / "receipts").glob("unit.*.json")):
+    for path in sorted((build_dir / STATE_NAME / "receipts").glob("unit.*.json")):
         try:
             data = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
             home = tuple(data["home"])

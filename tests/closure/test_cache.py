@@ -325,7 +325,7 @@ def test_kept_closures_know_watched_headers_under_any_name(looks: Looks) -> None
     looks.forest.write({"u.cc": '#include "sub/s2.h"\n'})
     looks.look()
     for closures in (looks.look(), looks.look()):
-        assert closures["u"].among([f"{looks.forest.root}/sub/s.h"]) == (f"{looks.forest.root}/sub/s2.h",)
+        assert closures["u"].among((f"{looks.forest.root}/sub/s.h",)) == (f"{looks.forest.root}/sub/s2.h",)
 
 
 def test_kept_closures_tell_what_was_unresolved(looks: Looks) -> None:

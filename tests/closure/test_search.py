@@ -310,8 +310,8 @@ def test_a_watched_header_is_recognised_under_any_of_its_names(forest: Forest) -
     forest.link("soft.h", "real.h")
     os.link(forest.root / "real.h", forest.root / "hard.h")
     closure = forest.resolve()
-    assert closure.among([f"{forest.root}/real.h"]) == (f"{forest.root}/hard.h", f"{forest.root}/soft.h")
-    assert closure.among([f"{forest.root}/a.h", f"{forest.root}/none.h"]) == ()
+    assert closure.among((f"{forest.root}/real.h",)) == (f"{forest.root}/hard.h", f"{forest.root}/soft.h")
+    assert closure.among((f"{forest.root}/a.h", f"{forest.root}/none.h")) == ()
 
 
 def test_nvcc_reads_a_list_of_folders_and_its_options_files(shadowed: Forest) -> None:
