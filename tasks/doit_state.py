@@ -144,7 +144,7 @@ def _database(session: Session, arguments: Sequence[str]) -> str:
 
     try:
         state = session.state
-        if not session.writable() or session.location.copied_from is not None:
+        if not session.writable() or session.location.copied_from is not None or session.settings.flag("dry_run"):
             return ":memory:"
         if not state.is_dir():
             if not _will_write(arguments):

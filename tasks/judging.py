@@ -86,7 +86,7 @@ def deliver(session: Session, report: Report, as_json: bool) -> None:
 def _keep(session: Session, report: Report) -> None:
     from tasks.evidence.receipts import write_atomically
 
-    if not session.state.is_dir():
+    if not session.state.is_dir() or session.settings.flag("dry_run"):
         return  # `-s verify` where nothing was ever built: a look leaves no trace
     try:
         write_atomically(session.state / "report.json", report.as_json() + "\n")

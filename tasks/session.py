@@ -140,6 +140,13 @@ class Session:
         """Something was touched, built or waited for: what was seen before counts no more."""
         self._survey = self._judged = None
 
+    @property
+    def task(self) -> str:
+        """The judging task that was asked for: the one that a person runs again."""
+        from tasks.doit_state import JUDGING_TASKS
+
+        return next((name for name in self.selected if name in JUDGING_TASKS), "rebuild_fmha")
+
     def command(self, task: str) -> str:
         """The command that runs `task` with the settings of this run."""
         words = [f"{key}={value}" for key, value in self.command_line.items() if key not in ("yes", "dry_run", "wait")]

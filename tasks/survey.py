@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from tasks.builder.launcher import OWN_VARIABLES
 from tasks.checkout.compile_line import COMPILER_VARIABLES, CompileLine
 from tasks.checkout.locate import Location, locate
 from tasks.checkout.model import Checkout, Unit, read_checkout
@@ -98,7 +99,7 @@ def _recipe(line: CompileLine, environ: Mapping[str, str]) -> dict[str, str]:
     text = "\0".join((*line.words, line.workdir))
     recipe = {"compile line": hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()}
     for name, value in environ.items():
-        if name in COMPILER_VARIABLES or name.startswith("CCACHE_"):
+        if name in COMPILER_VARIABLES or (name.startswith("CCACHE_") and name not in OWN_VARIABLES):
             recipe[name] = value
     return recipe
 

@@ -21,7 +21,7 @@ from tasks.errors import UserError
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["BuildRun", "end_session", "new_log", "run_build"]
+__all__ = ["BuildRun", "end_session", "members", "new_log", "run_build"]
 
 _KEPT_LOGS = 10
 _TERM_PATIENCE_S = 5.0
@@ -53,7 +53,7 @@ def _is_zombie(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
 
 
-def _members(session: int) -> list[int]:
+def members(session: int) -> list[int]:
     """The living processes of a session."""
     found = []
     for entry in os.listdir("/proc"):
@@ -94,7 +94,7 @@ def _end_members(process: subprocess.Popen[bytes]) -> None:
         asked: set[int] = set()
         deadline = time.monotonic() + patience
         # Looked for again each time: a process may fork while its parent is being ended.
-        while left := _members(process.pid):
+        while left := members(process.pid):
             for pid in set(left) - asked:
                 with suppress(OSError):
                     os.kill(pid, number)
