@@ -183,13 +183,13 @@ def _explain(result: BuildResult) -> str | None:
     """Why a unit that was to be recompiled is not proved, in one line."""
     from tasks.builder.diagnosis import first_error
 
+    if result.restored:
+        return (f"{', '.join(result.restored)}: the build did not compile, but put an old object there"
+                " (a compiler launcher's cache, or a script).")
     if result.not_rewritten:
         told = f"{', '.join(result.not_rewritten)}: the build succeeded, but did not rewrite the object."
         error = first_error(result.log)[0] if result.log else None
         return told + (f"\n  {error}" if error else "")
-    if result.restored:
-        return (f"{', '.join(result.restored)}: the build did not compile, but put an old object there"
-                " (a compiler launcher's cache, or a script).")
     if result.moved:
         name, paths = next(iter(result.moved.items()))
         return f"{Path(paths[0]).name} was edited while {name} was being compiled; what the object holds is unknown."

@@ -76,10 +76,11 @@ def test_34_a_tmpdir_that_becomes_full_during_the_build_is_named_after_it(make_t
     make_tree.edit()
     script = tmp_path / "build"
     with tmpfs(tmp_path / "tmp", "size=40m") as full:
-        script.write_text(f"#!/bin/sh\nhead -c 100m /dev/zero > {full}/ballast\nexec {make_tree.root}/build.sh \"$@\"\n")
+        script.write_text(f"#!/bin/sh\nhead -c 100m /dev/zero > {full}/ballast\n"
+                          f"exec {make_tree.root}/build.sh \"$@\"\n")
         script.chmod(0o755)
-        done = make_tree.doit("rebuild_fmha", env={
-            "TMPDIR": str(full), "FMHA_BUILD_COMMAND": f"{script} --build_dir {{build_root}} --config {{config}} --build"})
+        command = f"{script} --build_dir {{build_root}} --config {{config}} --build"
+        done = make_tree.doit("rebuild_fmha", env={"TMPDIR": str(full), "FMHA_BUILD_COMMAND": command})
     assert done.status == 1
     assert "no space or no inodes" in done.text
     assert f"full now: TMPDIR ({full}): 0 B free" in done.text
