@@ -18,7 +18,7 @@ from tests.support import wait_for
 @pytest.fixture
 def watch(tmp_path: Path) -> BuildWatch:
     (tmp_path / "old.o").touch()
-    return BuildWatch({"old": ("/src/old.cu", str(tmp_path / "old.o")), "new": ("/src/new.cu", str(tmp_path / "new.o"))})
+    return BuildWatch({name: (f"/src/{name}.cu", str(tmp_path / f"{name}.o")) for name in ("old", "new")})
 
 
 def test_a_unit_is_done_when_its_object_is_another(watch: BuildWatch, tmp_path: Path) -> None:
