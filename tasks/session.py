@@ -77,7 +77,9 @@ class Session:
 
     def say(self, line: str) -> None:
         """Print one line for people."""
-        print(line, file=self.output, flush=True)
+        from tasks.report.wrap import fitted
+
+        print("\n".join(fitted(part, self.output) for part in line.split("\n")), file=self.output, flush=True)
 
     def document(self, task: str, text: str) -> None:
         """Print the one JSON document of `task` on stdout."""
