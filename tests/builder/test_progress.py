@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -12,6 +17,7 @@ import pytest
 from tasks.builder.watch import BuildWatch, Moment
 from tasks.report.estimate import PastBuild, about, past_builds, remember
 from tasks.report.progress import BuildProgress
+from tasks.report.wrap import fitted
 from tests.support import wait_for
 
 
@@ -88,3 +94,15 @@ def test_the_last_twenty_builds_are_kept_and_garbage_is_none(tmp_path: Path) -> 
     assert len(past_builds(tmp_path)) == 20
     (tmp_path / "builds.json").write_text('[{"units": 3}]')
     assert past_builds(tmp_path) == []
+
+
+def test_lines_are_broken_between_words_at_a_terminals_width_and_nowhere_in_a_pipe() -> None:
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    line = "   one two three \x1b[31mstale\x1b[0m four five six seven eight nine"
+    with os.fdopen(terminal, "w") as screen, os.fdopen(master):
+        assert fitted(line, screen) == ("   one two three \x1b[31mstale\x1b[0m four five six\n"
+                                        "     seven eight nine")
+        command = "   $ cmake --build /a/very/long/path --target a_target"
+        assert fitted(command, screen) == command
+    assert fitted(line, io.StringIO()) == line
