@@ -28,7 +28,7 @@ def _named(paths: list[str], root: str) -> str:
 def _opened(unit: WatchedUnit, listed: tuple[str, ...], survey: Survey, files: Files) -> set[str]:
     """Keys of what the compiler opened besides the source, system and toolkit folders left out."""
     own = (f"{survey.location.ort_root}/", f"{survey.location.build_dir}/")
-    system = tuple(folder + "/" for folder in survey.checkout.system_folders)
+    system = tuple(folder + "/" for folder in survey.toolchain.system_folders)
     keys = {files.key(os.path.join(unit.line.workdir, path)) for path in listed}
     # `#line 1 "nowhere.h"` lists a file that is not there.
     return {key for key in keys if files.mtime(key) is not None and key != files.key(unit.facts.source)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from tasks.checkout.locate import require_trust
 from tasks.checkout.model import Unit
+from tasks.closure.catalogue import Closure
 from tasks.closure.causes import Places, told
 from tasks.closure.matrix import Cell, confirmed, judge_cell, read_compile
 from tasks.closure.recorded import Files, UnitRecord, read_records
-from tasks.closure.resolve import Closure, Resolver
+from tasks.closure.resolve import Resolver
 from tasks.errors import UserError
 from tasks.evidence.snapshot import Observer
 from tasks.evidence.unseen import receipts_of_original, unseen_edit
@@ -133,7 +134,7 @@ class _Auditor:
     def _closure(self, unit: Unit) -> Closure:
         own = (str(self._location.ort_root), str(self._location.build_dir))
         search = unit.compile_line(self._session.environ).search
-        resolver = Resolver(self.survey.checkout.system_folders, own)
+        resolver = Resolver(self.survey.toolchain.system_folders, own)
         return resolver.closure(unit.source, search.quote, search.angle, search.forced, search.defines)
 
     @staticmethod
@@ -190,7 +191,7 @@ class _Auditor:
                detail: str = "") -> Places:
         """What the texts about `unit` are filled in with."""
         return Places(str(self._location.build_dir), str(self._location.cache.home),
-                      unit.target if unit else self.survey.checkout.provider.target,
+                      unit.target if unit else self.survey.linked.target,
                       unit.language if unit else "CUDA", sources, header, detail,
                       self._session.command("rebuild_fmha"))
 

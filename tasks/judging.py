@@ -48,8 +48,11 @@ def _header_link(survey: Survey) -> Link:
 
 
 def examine(session: Session, task: str, started: float) -> Report:
-    """Look at everything again and judge links 1 to 3; 4 to 7 are those of the last run, where they still hold."""
-    survey = session.survey(again=True)
+    """Judge links 1 to 3 as they were looked at last; 4 to 7 are those of the last run, where they still hold.
+
+    Whoever builds or waits makes the session forget what it saw: then all is looked at again here.
+    """
+    survey = session.survey()
     judged = session.judged()
     links = [_header_link(survey), link_of_objects(list(judged.units.values()), session.command("rebuild_fmha")),
              _provider_link(session, survey, judged)]

@@ -10,13 +10,10 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tasks.errors import UserError
 from tasks.session import Session
-
-if TYPE_CHECKING:
-    from tasks.survey import WatchedUnit
 
 __all__ = ["Proved", "UnitProved", "each_unit", "look", "step", "verdict"]
 
@@ -127,12 +124,10 @@ def each_unit(session: Session, action: Action, doc: str) -> Iterator[dict[str, 
         survey = session.survey()
     except (UserError, OSError):
         return  # told by `units`, which runs first
+    # doit takes a missing `file_dep` for an error of its own; the receipts tell it better.
+    inputs = {unit.name: unit.closure.files | {unit.facts.source} for unit in survey.units.values()}
+    missing = {path for path in frozenset().union(*inputs.values()) if not os.path.isfile(path)}
     for unit in survey.units.values():
-        yield {"name": unit.name, "file_dep": _existing_inputs(unit), "targets": [unit.facts.object],
+        yield {"name": unit.name, "file_dep": sorted(inputs[unit.name] - missing), "targets": [unit.facts.object],
                "uptodate": [UnitProved(session, unit.name)],
                **_task(session, action, f"{doc} ({unit.unit.source.name})", args=[unit.name])}
-
-
-def _existing_inputs(unit: WatchedUnit) -> list[str]:
-    """doit takes a missing `file_dep` for an error of its own; the receipts tell it better."""
-    return [path for path in sorted(unit.closure.files | {unit.facts.source}) if os.path.isfile(path)]

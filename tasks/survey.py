@@ -8,20 +8,24 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from tasks.builder.launcher import OWN_VARIABLES
-from tasks.checkout.compile_line import COMPILER_VARIABLES, CompileLine
+from tasks.checkout.compile_line import COMPILER_VARIABLES, CompileLine, SearchPath
 from tasks.checkout.locate import Location, locate
-from tasks.checkout.model import Checkout, Unit, read_checkout
+from tasks.checkout.model import Checkout, Provider, Unit, read_checkout
+from tasks.checkout.reading import noting
+from tasks.checkout.toolchain import Toolchain
 from tasks.closure.cache import ClosureCache
-from tasks.closure.resolve import Closure
+from tasks.closure.catalogue import Closure
 from tasks.errors import UserError
 from tasks.evidence import STATE_NAME
 from tasks.evidence.chain import UnitFacts
 from tasks.evidence.linking import Step
+from tasks.outline import Outline, keep_outline, kept_outline, outline_key
 from tasks.settings import Settings
 
 __all__ = ["Survey", "WatchedUnit", "locate_checkout", "read_survey"]
@@ -45,29 +49,34 @@ class WatchedUnit:
 
 @dataclass(frozen=True)
 class Survey:
-    """The checkout, the watched headers (absolute paths) and the units that reach them, by name."""
+    """The checkout, the watched headers (absolute paths) and the units that reach them, by name.
+
+    `linked` is what holds the device code at run time, `toolchain` the compilers.
+    """
 
     settings: Settings
-    checkout: Checkout
+    location: Location
+    toolchain: Toolchain
     headers: tuple[str, ...]
+    linked: Provider
     units: Mapping[str, WatchedUnit]
 
-    @property
-    def location(self) -> Location:
-        """Checkout and build directory."""
-        return self.checkout.location
+    @cached_property
+    def checkout(self) -> Checkout:
+        """All that the build files say: every unit, test executables. Read when it is asked for."""
+        return read_checkout(self.location, self.settings.link_mode, self.settings.test_binary)
 
     @property
     def provider(self) -> str:
         """The file that is judged at link 3: the shared provider, or the executable it is linked into."""
-        return str(self.checkout.provider.path)
+        return str(self.linked.path)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The link steps above the watched units' objects, from the objects upwards."""
         holding = {unit.facts.object for unit in self.units.values()}
         steps = []
-        for step in self.checkout.provider.steps:
+        for step in self.linked.steps:
             inputs = tuple(path for path in map(str, step.inputs) if path in holding)
             if inputs:
                 holding.add(str(step.output))
@@ -104,10 +113,10 @@ def _recipe(line: CompileLine, environ: Mapping[str, str]) -> dict[str, str]:
     return recipe
 
 
-def _compiler_files(checkout: Checkout, line: CompileLine) -> set[str]:
+def _compiler_files(toolchain: Toolchain, line: CompileLine) -> set[str]:
     """Real paths of what compiles the unit: nvcc (also behind a wrapper script) and the host compiler."""
     roles = ("CUDA", "host", "CXX") if line.language == "CUDA" else ("CXX",)
-    named = [str(checkout.compilers[role]) for role in roles if role in checkout.compilers]
+    named = [str(toolchain.compilers[role]) for role in roles if role in toolchain.compilers]
     named.append(os.path.join(line.workdir, line.compiler))
     return {os.path.realpath(path) for path in named if os.path.isfile(path)}
 
@@ -117,28 +126,70 @@ def locate_checkout(settings: Settings) -> Location:
     return locate(settings.ort_root, settings.build_dir, settings.start_dir)
 
 
+class _Look:
+    """One look at a located checkout: from what an earlier one kept, or from the build files."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str], location: Location) -> None:
+        self._settings, self._environ, self._location = settings, environ, location
+        self.toolchain = Toolchain(location.build_dir)
+        self._state = location.build_dir / STATE_NAME
+        own = (str(location.ort_root), str(location.build_dir))
+        self._cache = ClosureCache(self._state / "closures", self.toolchain.system_folders, own)
+        cache = location.cache
+        self._key = outline_key(*own, settings.link_mode, settings.test_binary, cache.generator, cache.made_in,
+                                cache.get("CMAKE_BUILD_TYPE"), [environ.get(name) for name in COMPILER_VARIABLES])
+
+    def kept(self, headers: tuple[str, ...]) -> tuple[Provider, dict[str, WatchedUnit]] | None:
+        """What an earlier look found, if one at all files would find the same now."""
+        outline = kept_outline(self._state / "outline", self._key)
+        if outline is None:
+            return None
+        lines = {unit.name: unit.compile_line(self._environ) for unit in outline.units}
+        closures = self._cache.unchanged(_sources(outline.units, lines), headers, outline.closures)
+        if closures is None:
+            return None
+        self._cache.save()
+        return outline.provider, self._watched(outline.units, lines, closures, headers)
+
+    def fresh(self, headers: tuple[str, ...]) -> tuple[Provider, dict[str, WatchedUnit]]:
+        """What the build files say and the sources include; kept for the next look."""
+        with noting() as notes:
+            checkout = read_checkout(self._location, self._settings.link_mode, self._settings.test_binary)
+            lines = {unit.name: unit.compile_line(self._environ) for unit in checkout.units}
+        closures = self._cache.closures(_sources(checkout.units, lines))
+        self._cache.save()
+        units = self._watched(checkout.units, lines, closures, headers)
+        outline = Outline(checkout.provider, tuple(unit.unit for unit in units.values()), self._cache.digest)
+        keep_outline(self._state / "outline", self._key, notes, outline)
+        return checkout.provider, units
+
+    def _watched(self, units: Iterable[Unit], lines: Mapping[str, CompileLine], closures: Mapping[str, Closure],
+                 headers: tuple[str, ...]) -> dict[str, WatchedUnit]:
+        found = {}
+        for unit in units:
+            line, closure = lines[unit.name], closures[unit.name]
+            # A computed include that was not understood may be of any header.
+            reaches = headers if closure.unresolved else closure.among(headers)
+            if reaches:
+                inputs = closure.files | {str(unit.source), *reaches} | _compiler_files(self.toolchain, line)
+                recipe = _recipe(line, self._environ)
+                facts = UnitFacts(unit.name, str(unit.source), str(unit.object), inputs, recipe)
+                found[unit.name] = WatchedUnit(unit, closure, line, facts, reaches)
+        return found
+
+
+def _sources(units: Iterable[Unit], lines: Mapping[str, CompileLine]) -> dict[str, tuple[Path, SearchPath]]:
+    return {unit.name: (unit.source, lines[unit.name].search) for unit in units}
+
+
 def read_survey(settings: Settings, environ: Mapping[str, str], location: Location | None = None) -> Survey:
     """Look at the checkout now. Raises :class:`UserError` where it cannot be judged. Runs nothing."""
     location = location or locate_checkout(settings)
-    checkout = read_checkout(location, settings.link_mode, settings.test_binary)
     headers = _watched_headers(settings, location)
-    own = (str(location.ort_root), str(location.build_dir))
-    lines = {unit.name: unit.compile_line(environ) for unit in checkout.units}
-    cache = ClosureCache(location.build_dir / STATE_NAME / "closures", checkout.system_folders, own)
-    closures = cache.closures({unit.name: (unit.source, lines[unit.name].search) for unit in checkout.units})
-    cache.save()
-    units = {}
-    for unit in checkout.units:
-        line, closure = lines[unit.name], closures[unit.name]
-        # A computed include that was not understood may be of any header.
-        reaches = headers if closure.unresolved else closure.among(headers)
-        if not reaches:
-            continue
-        inputs = closure.files | {str(unit.source), *reaches} | _compiler_files(checkout, line)
-        facts = UnitFacts(unit.name, str(unit.source), str(unit.object), inputs, _recipe(line, environ))
-        units[unit.name] = WatchedUnit(unit, closure, line, facts, reaches)
+    look = _Look(settings, environ, location)
+    linked, units = look.kept(headers) or look.fresh(headers)
     if not units:
-        raise UserError(f"No unit of {checkout.provider.path.name} includes a watched header"
+        raise UserError(f"No unit of {linked.path.name} includes a watched header"
                         f" ({', '.join(os.path.basename(header) for header in headers)}).",
                         "set headers in fmha.toml, or configure the build directory again: build.sh --update")
-    return Survey(settings, checkout, headers, units)
+    return Survey(settings, location, look.toolchain, headers, linked, units)

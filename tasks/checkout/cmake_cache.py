@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tasks.checkout.reading import read_text
+
 __all__ = ["CMakeCache", "compiler_facts", "read_cache"]
 
 _ENTRY = re.compile(r'^(?:"(?P<quoted>[^"]+)"|(?P<plain>[^#/:=\s][^:=]*)):(?P<type>[A-Z]+)=(?P<value>.*)$', re.M)
@@ -57,7 +59,7 @@ def _value(text: str) -> str:
 
 def read_cache(path: Path) -> CMakeCache:
     """Parse a `CMakeCache.txt`. Raises :class:`OSError` where it cannot be read."""
-    text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    text = read_text(path)
     entries = {m["quoted"] or m["plain"]: _value(m["value"]) for m in _ENTRY.finditer(text)}
     return CMakeCache(path, entries)
 
@@ -67,5 +69,5 @@ def compiler_facts(build_dir: Path, language: str) -> dict[str, str]:
     found = sorted(build_dir.glob(f"CMakeFiles/*/CMake{language}Compiler.cmake"), key=lambda p: p.stat().st_mtime_ns)
     if not found:
         return {}
-    text = found[-1].read_text(encoding="utf-8", errors="surrogateescape")
+    text = read_text(found[-1])
     return {m[1]: m[2] for m in _SET.finditer(text)}

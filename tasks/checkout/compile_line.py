@@ -11,8 +11,8 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
+from tasks.checkout.reading import present, read_text
 from tasks.checkout.words import split_words
 
 __all__ = ["COMPILER_VARIABLES", "CompileLine", "SearchPath", "expand_response_files", "read_compile_line"]
@@ -91,7 +91,7 @@ def expand_response_files(words: tuple[str, ...], workdir: str, depth: int = 8) 
             yield word
             continue
         try:
-            text = Path(workdir, name).read_text(encoding="utf-8", errors="surrogateescape")
+            text = read_text(os.path.join(workdir, name))
         except OSError:
             yield word  # a path that begins with `@`, or a file that the build writes later
             continue
@@ -155,8 +155,13 @@ def _search_path(words: tuple[str, ...], workdir: str, environ: Mapping[str, str
     # nvcc puts this one in front of every unit.
     forced = (*found["forced"], "cuda_runtime.h") if cuda else found["forced"]
     return SearchPath(tuple(folders["quote"]), (*dict.fromkeys(user), *system),
-                      tuple(path if os.path.isfile(path := os.path.join(workdir, name)) else name for name in forced),
-                      tuple(found["define"]), system)
+                      tuple(_forced(name, workdir) for name in forced), tuple(found["define"]), system)
+
+
+def _forced(name: str, workdir: str) -> str:
+    """A force-included file of the working directory by its path, any other by its name."""
+    path = present(os.path.join(workdir, name))
+    return path if os.path.isfile(path) else name
 
 
 def read_compile_line(command: tuple[str, ...], workdir: str, environ: Mapping[str, str]) -> CompileLine:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tasks.checkout.graph import Statement, absolute
+from tasks.checkout.reading import read_text
 from tasks.checkout.words import split_words
 
 __all__ = ["MakefileGraph"]
@@ -45,7 +46,7 @@ class MakefileGraph:
     def _target_folders(self, made_in: Path) -> list[str]:
         listing = self._build_dir / "CMakeFiles" / "TargetDirectories.txt"
         try:
-            lines = listing.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+            lines = read_text(listing).splitlines()
         except OSError:
             return []
         # A copied build directory still lists the folders of the original.
@@ -57,7 +58,7 @@ class MakefileGraph:
             self._linked = {}
             for folder in self._folders:
                 try:
-                    text = (Path(folder) / "link.txt").read_text(encoding="utf-8", errors="surrogateescape")
+                    text = read_text(f"{folder}/link.txt")
                 except OSError:
                     continue
                 if match := _LINKED.search(text):
@@ -88,7 +89,7 @@ class MakefileGraph:
 
     def _parse(self, folder: str) -> dict[str, Statement]:
         try:
-            text = (Path(folder) / "build.make").read_text(encoding="utf-8", errors="surrogateescape")
+            text = read_text(f"{folder}/build.make")
         except OSError:
             return {}
         variables = self._variables(Path(folder) / "flags.make")
@@ -115,7 +116,7 @@ class MakefileGraph:
 
     def _variables(self, path: Path) -> dict[str, tuple[str, ...]]:
         try:
-            text = path.read_text(encoding="utf-8", errors="surrogateescape")
+            text = read_text(path)
         except OSError:
             return {}
         return {m[1]: split_words(m[2].replace("$$", "$").replace("\\#", "#")) for m in _VARIABLE.finditer(text)}

@@ -10,10 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
-from tasks.checkout.cmake_cache import compiler_facts
 from tasks.checkout.compile_line import CompileLine, read_compile_line
 from tasks.checkout.graph import BuildGraph, Statement, read_graph
 from tasks.checkout.locate import Location
@@ -87,29 +85,6 @@ class Checkout:
     test: Executable | None
     provider_target: str
     executables: tuple[Path, ...]
-
-    @cached_property
-    def compilers(self) -> dict[str, Path]:
-        """Compilers by role (``CUDA``, ``CXX``, ``host``) as CMake found them, existing files only."""
-        cuda = compiler_facts(self.location.build_dir, "CUDA")
-        cxx = compiler_facts(self.location.build_dir, "CXX")
-        named = {
-            "CUDA": cuda.get("CMAKE_CUDA_COMPILER", ""),
-            "host": cuda.get("CMAKE_CUDA_HOST_COMPILER", "") or cuda.get("CMAKE_CUDA_HOST_LINK_LAUNCHER", ""),
-            "CXX": cxx.get("CMAKE_CXX_COMPILER", ""),
-        }
-        return {role: Path(name) for role, name in named.items() if name and Path(name).is_file()}
-
-    @cached_property
-    def system_folders(self) -> tuple[str, ...]:
-        """Header folders of the system and the toolkit (real paths): they count through the compilers."""
-        cuda = compiler_facts(self.location.build_dir, "CUDA")
-        cxx = compiler_facts(self.location.build_dir, "CXX")
-        lists = (cuda.get("CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES", ""),
-                 cuda.get("CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES", ""),
-                 cxx.get("CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES", ""))
-        folders = {os.path.realpath(folder) for listed in lists for folder in listed.split(";") if folder}
-        return tuple(sorted(folders | {"/usr/include"}))
 
 
 def unit_names(sources: list[tuple[Path, str]]) -> list[str]:

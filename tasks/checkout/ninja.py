@@ -14,6 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from tasks.checkout.graph import Statement, absolute
+from tasks.checkout.reading import present, read_text
 from tasks.checkout.words import split_words
 
 __all__ = ["NinjaGraph", "split_paths", "unescape"]
@@ -69,11 +70,11 @@ class NinjaGraph:
         self._statements: dict[str, tuple[str, dict[str, str]]] = {}
         self._made: dict[str, Statement] = {}
         top = build_dir / f"build-{config}.ninja"
-        self._read(top if top.exists() else build_dir / "build.ninja")
+        self._read(top if os.path.exists(present(top)) else build_dir / "build.ninja")
 
     def _read(self, path: Path) -> None:
         try:
-            text = path.read_text(encoding="utf-8", errors="surrogateescape")
+            text = read_text(path)
         except OSError:
             return
         scope: dict[str, str] | None = None

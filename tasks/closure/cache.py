@@ -17,12 +17,15 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.checkout.compile_line import SearchPath
-from tasks.closure.directives import Directive, FileScan, scan
-from tasks.closure.names import Disk, Stamp
-from tasks.closure.resolve import Catalogue, Closure, KnownScans, Resolver, read_source
+from tasks.checkout.reading import Stamp
+from tasks.closure.catalogue import Catalogue, Closure
+from tasks.closure.disk import Disk
+
+if TYPE_CHECKING:
+    from tasks.closure.resolve import KnownScans, Resolver
 
 __all__ = ["ClosureCache"]
 
@@ -55,6 +58,21 @@ class ClosureCache:
             self._closures = {name: self._resolve(*unit) for name, unit in units.items()}
         return dict(self._closures)
 
+    def unchanged(self, units: Units, headers: tuple[str, ...], digest: str) -> dict[str, Closure] | None:
+        """The closures of some of the kept units, if all that are kept hold, and of them only these reach `headers`.
+
+        `digest` is :attr:`digest` of when they were kept.
+        """
+        kept = self._kept
+        if kept is None or kept.digest != digest or not kept.holds(_keys(units)) or kept.reaching(headers) - set(units):
+            return None
+        return {name: kept.closure(name, partial(self._explain, units, name)) for name in units}
+
+    @property
+    def digest(self) -> str:
+        """Of what the closures depend on beside files, all units together."""
+        return _digest(self._keys)
+
     def save(self) -> None:
         """Keep the closures for the next look, where their folder exists and can be written."""
         if self._resolver is None and self._kept is not None:
@@ -75,9 +93,13 @@ class ClosureCache:
 
     def _new(self) -> Resolver:
         if self._resolver is None:
-            known = self._kept.scans() if self._kept is not None else KnownScans({}, frozenset())
-            self._resolver = Resolver(*self._folders, known)
+            self._resolver = self._resolver_of_kept()
         return self._resolver
+
+    def _resolver_of_kept(self) -> Resolver:
+        from tasks.closure.resolve import NOTHING, Resolver
+
+        return Resolver(*self._folders, self._kept.scans() if self._kept is not None else NOTHING)
 
     def _resolve(self, source: Path, search: SearchPath) -> Closure:
         return self._new().closure(source, search.quote, search.angle, search.forced, search.defines, search.system)
@@ -85,8 +107,7 @@ class ClosureCache:
     def _explain(self, units: Units, name: str) -> dict[str, str]:
         """The includers of a kept closure's files: asked for seldom, so not kept."""
         source, search = units[name]
-        known = self._kept.scans() if self._kept is not None else KnownScans({}, frozenset())
-        again = Resolver(*self._folders, known)
+        again = self._resolver_of_kept()
         return again.closure(source, search.quote, search.angle, search.forced, search.defines, search.system).parents
 
 
@@ -100,6 +121,10 @@ def _keys(units: Units) -> dict[str, str]:
             searches[search] = hashlib.sha256(json.dumps(parts).encode()).digest()
         keys[name] = hashlib.sha256(searches[search] + os.fsencode(source)).hexdigest()
     return keys
+
+
+def _digest(keys: Mapping[str, str]) -> str:
+    return hashlib.sha256("".join(sorted(f"{name}\0{key}\0" for name, key in keys.items())).encode()).hexdigest()
 
 
 def _lines(resolver: Resolver, folders: tuple[tuple[str, ...], tuple[str, ...]], keys: Mapping[str, str],
@@ -124,8 +149,7 @@ def _lines(resolver: Resolver, folders: tuple[tuple[str, ...], tuple[str, ...]],
 
 
 def _kept(disk: Disk, stamp: Stamp | None) -> Stamp | None:
-    """The stamp, made one that no file can have where a later write may not show in it."""
-    return stamp if stamp is None or disk.trusted(stamp) else stamp._replace(ctime_ns=-1)
+    return None if stamp is None else stamp.kept(disk.began_ns)
 
 
 class _Kept:
@@ -151,6 +175,10 @@ class _Kept:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return cls(head, second) if whole else None
+
+    @property
+    def digest(self) -> str:
+        return _digest({name: key for name, (key, _, _) in self._head["units"].items()})
 
     def holds(self, keys: Mapping[str, str]) -> bool:
         """Whether these units' closures would come out the same today."""
@@ -181,6 +209,9 @@ class _Kept:
         return True
 
     def _same_scan(self, number: int, path: str) -> bool:
+        from tasks.closure.directives import scan
+        from tasks.closure.resolve import read_source
+
         names, scans = self._parsed_scans()
         found = scan(read_source(path))
         defines = [[name.decode("latin-1"), rest.decode("latin-1")] for name, rest in found.defines
@@ -216,6 +247,9 @@ class _Kept:
 
     def scans(self) -> KnownScans:
         """The scans of all files, by the stamps that they were read with."""
+        from tasks.closure.directives import Directive, FileScan
+        from tasks.closure.resolve import KnownScans
+
         names, listed = self._parsed_scans()
         scans = {}
         for path, stamp, found in zip(self._head["files"], self._head["stamps"], listed, strict=True):
@@ -224,15 +258,24 @@ class _Kept:
                 scans[path] = (Stamp(*stamp), FileScan(tuple(Directive(*entry) for entry in found[0]), defines))
         return KnownScans(scans, frozenset(name.encode("latin-1") for name in names))
 
+    def reaching(self, headers: tuple[str, ...]) -> set[str]:
+        """The units that reach one of `headers`, or may do so, where :meth:`holds` said that all hold."""
+        wanted = self._files_catalogue().mask_of(headers)
+        return {name for name, (_, mask, unresolved) in self._head["units"].items()
+                if unresolved or int(mask, 16) & wanted}
+
     def closure(self, name: str, explain: Callable[[], dict[str, str]]) -> Closure:
         """The unit's closure, where :meth:`holds` said that it does."""
+        _, mask, unresolved = self._head["units"][name]
+        return Closure(self._files_catalogue(), int(mask, 16), tuple(unresolved), explain)
+
+    def _files_catalogue(self) -> Catalogue:
         if self._catalogue is None:
             paths = self._head["files"]
             stamps = {path: None if stamp is None else Stamp(*stamp)
                       for path, stamp in zip(paths, self._head["stamps"], strict=True)}
             self._catalogue = Catalogue(paths, stamps)
-        _, mask, unresolved = self._head["units"][name]
-        return Closure(self._catalogue, int(mask, 16), tuple(unresolved), explain)
+        return self._catalogue
 
     def lines(self) -> Iterable[str]:
         return [json.dumps(self._head, separators=(",", ":")), self._scan_line]

@@ -13,11 +13,9 @@ from itertools import product
 from typing import NamedTuple
 
 from tasks.closure.directives import visible
+from tasks.closure.disk import ANY
 
-__all__ = ["ANY", "Definition", "identifiers", "meant", "read_define", "read_option"]
-
-# Stands for text that is not known here; no file's name holds it.
-ANY = "\0"
+__all__ = ["Definition", "identifiers", "meant", "read_define", "read_option"]
 
 # Steps of one expansion: a real one takes some dozens.
 _LIMIT = 4000

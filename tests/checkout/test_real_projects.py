@@ -9,6 +9,7 @@ import pytest
 
 from tasks.checkout.locate import Location, locate
 from tasks.checkout.model import read_checkout
+from tasks.checkout.toolchain import Toolchain
 from tasks.closure.resolve import Resolver
 from tasks.errors import UserError
 from tests.checkout.conftest import GENERATORS
@@ -194,8 +195,8 @@ add_executable(onnxruntime_provider_test ../test.cc)
     assert line.language == "CUDA"
     assert os.path.basename(line.compiler) == "nvcc"
     assert [os.path.basename(folder) for folder in line.search.angle] == ["in c"]
-    assert checkout.compilers["CUDA"].name == "nvcc"
-    closure = Resolver(checkout.system_folders, (str(project.root),)).closure(
+    assert Toolchain(project.build_dir).compilers["CUDA"].name == "nvcc"
+    closure = Resolver(Toolchain(project.build_dir).system_folders, (str(project.root),)).closure(
         unit.source, line.search.quote, line.search.angle, line.search.forced, line.search.defines, line.search.system)
     assert closure.files == {os.path.realpath(project.root / "in c/d.h")}
 

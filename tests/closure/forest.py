@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from tasks.checkout.compile_line import SearchPath, read_compile_line
-from tasks.closure.resolve import Closure, Resolver
+from tasks.closure.catalogue import Closure
+from tasks.closure.resolve import Resolver
 
 _STEERING = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tasks.closure import cache, names, resolve
 from tasks.closure.cache import ClosureCache
-from tasks.closure.resolve import Closure
+from tasks.closure.catalogue import Closure
 from tests.closure.forest import Forest
 
 _TICK_S = 0.03

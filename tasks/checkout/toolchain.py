@@ -1,0 +1,43 @@
+"""The compilers of a build directory and the folders of headers that they bring along, as CMake found them."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+
+from tasks.checkout.cmake_cache import compiler_facts
+
+__all__ = ["Toolchain"]
+
+
+class Toolchain:
+    """What CMake found out about the compilers of `build_dir`."""
+
+    def __init__(self, build_dir: Path) -> None:
+        self._build_dir = build_dir
+
+    @cached_property
+    def _known(self) -> dict[str, dict[str, str]]:
+        return {language: compiler_facts(self._build_dir, language) for language in ("CUDA", "CXX")}
+
+    @cached_property
+    def compilers(self) -> dict[str, Path]:
+        """Compilers by role (``CUDA``, ``CXX``, ``host``) as CMake found them, existing files only."""
+        cuda, cxx = self._known["CUDA"], self._known["CXX"]
+        named = {
+            "CUDA": cuda.get("CMAKE_CUDA_COMPILER", ""),
+            "host": cuda.get("CMAKE_CUDA_HOST_COMPILER", "") or cuda.get("CMAKE_CUDA_HOST_LINK_LAUNCHER", ""),
+            "CXX": cxx.get("CMAKE_CXX_COMPILER", ""),
+        }
+        return {role: Path(name) for role, name in named.items() if name and Path(name).is_file()}
+
+    @cached_property
+    def system_folders(self) -> tuple[str, ...]:
+        """Header folders of the system and the toolkit (real paths): they count through the compilers."""
+        cuda, cxx = self._known["CUDA"], self._known["CXX"]
+        lists = (cuda.get("CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES", ""),
+                 cuda.get("CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES", ""),
+                 cxx.get("CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES", ""))
+        folders = {os.path.realpath(folder) for listed in lists for folder in listed.split(";") if folder}
+        return tuple(sorted(folders | {"/usr/include"}))
