@@ -41,6 +41,8 @@ def disk_clean(session: Session, json: bool = False) -> None:
 
 def _refusal(session: Session, box: Box, json: bool) -> UserError | None:
     """None where the user wants the stale folders removed."""
+    if session.settings.flag("dry_run"):
+        return UserError("dry run: nothing was removed.", session.command("disk_clean"))
     if session.settings.flag("yes"):
         return None
     mend = session.command("disk_clean") + " yes=1"

@@ -138,13 +138,20 @@ def _apply_marks(session: Session, database: Path, arguments: Sequence[str]) -> 
         _remove_marks(database, own)
 
 
+def _has_room(folder: Path) -> bool:
+    """Whether sqlite can write there: doit shows a traceback where it cannot. A run's rows take a few kB."""
+    state = os.statvfs(folder)
+    return state.f_bavail * state.f_frsize > 1 << 20 and (not state.f_files or state.f_favail > 8)
+
+
 def _database(session: Session, arguments: Sequence[str]) -> str:
     """The path for doit's database, or ``:memory:`` where nothing may be written."""
     import sqlite3
 
     try:
         state = session.state
-        if not session.writable() or session.location.copied_from is not None:
+        if (not session.writable() or session.location.copied_from is not None or session.settings.flag("dry_run")
+                or not _has_room(session.location.build_dir)):
             return ":memory:"
         if not state.is_dir():
             if not _will_write(arguments):

@@ -1,19 +1,13 @@
-"""A build that can be believed: lock, snapshot, the user's command, receipts for what was proved.
-
-`force` is what the `object:<unit>` tasks call, `build` what the `build` task and `test_mea` call.
-"""
+"""What makes a build believable: a forced recompile, the snapshot before it, the receipts after it. Runs no program."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tasks.builder.aside import Aside
-from tasks.builder.command import assemble, default_jobs, shown
-from tasks.builder.lock import BuildLock
 from tasks.device_code import contradicts_link
 from tasks.errors import UserError
 from tasks.evidence import STATE_NAME
@@ -21,12 +15,10 @@ from tasks.evidence.chain import UnitJudgement, judge_linked, judge_unit
 from tasks.evidence.linking import prove_steps
 from tasks.evidence.receipts import LinkReceipt, ReceiptStore, UnitReceipt
 from tasks.evidence.snapshot import Observer, clock_ns, identity_of, settle
-from tasks.survey import Survey, WatchedUnit, read_survey
-from tasks.unit_code import record_unit_code
+from tasks.survey import Survey, WatchedUnit
 
-__all__ = ["BuildResult", "Judged", "build", "force", "judge", "observer_for", "state_folder"]
-
-Say = Callable[[str], None]
+__all__ = ["BeforeBuild", "BuildResult", "Judged", "force", "judge", "observer_for", "state_folder",
+           "write_link_receipt", "write_unit_receipts"]
 
 
 def state_folder(build_dir: Path) -> Path:
@@ -50,9 +42,18 @@ class Judged:
 
 @dataclass
 class BuildResult:
-    """What a guarded build did. `failed` names forced units whose object was not rewritten, with the reason."""
+    """What a guarded build did. `not_rewritten` names forced units whose object is still the old one.
+
+    `complete` is false while the commands run and where one failed: an object may be half-written then.
+    `from_cache` holds sources whose object a launcher took from its cache, `launchers` tells what they did.
+    `same_bytes_twice` is set where nvcc's objects may be equal although they were compiled anew.
+    """
 
     status: int = 0
+    complete: bool = False
+    from_cache: frozenset[str] = frozenset()
+    same_bytes_twice: bool = False
+    launchers: list[str] = field(default_factory=list)
     log: Path | None = None
     commands: list[str] = field(default_factory=list)
     recompiled: list[str] = field(default_factory=list)
@@ -118,7 +119,7 @@ def force(unit: WatchedUnit, store: ReceiptStore, how: str) -> str:
     return "object removed"
 
 
-class _Moment:
+class BeforeBuild:
     """Everything that counts at one moment before a build: inputs, recipes, objects, linked files."""
 
     def __init__(self, survey: Survey, store: ReceiptStore) -> None:
@@ -138,7 +139,7 @@ class _Moment:
                         if unit.line.language == "CUDA"}
 
 
-def _moved_inputs(before: _Moment, unit: WatchedUnit, after: WatchedUnit) -> list[str]:
+def _moved_inputs(before: BeforeBuild, unit: WatchedUnit, after: WatchedUnit) -> list[str]:
     """What is not as it was when the build began."""
     moved = [path for path in sorted(unit.facts.inputs)
              if path not in before.inputs or identity_of(path) != before.inputs[path][0]]
@@ -148,15 +149,30 @@ def _moved_inputs(before: _Moment, unit: WatchedUnit, after: WatchedUnit) -> lis
     return list(dict.fromkeys(moved))
 
 
-def _write_receipts(before: _Moment, after: Survey, store: ReceiptStore, former: Mapping[str, str],
-                    result: BuildResult) -> None:
+def _is_whole(path: str) -> bool:
+    """Whether an object was written to its end: an assembler writes ELF header and section table last."""
+    from tasks.binary.elf import NOBITS, read_elf
+    from tasks.binary.source import open_source
+
+    try:
+        with open_source(Path(path)) as (source, _):
+            return all(section.type == NOBITS or section.offset + section.size <= source.size
+                       for section in read_elf(source).sections)
+    except (UserError, OSError):
+        return False
+
+
+def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore, former: Mapping[str, str],
+                        result: BuildResult) -> None:
     """A receipt for every object that was remade from inputs that did not move."""
     for name, unit in before.survey.units.items():
         now = identity_of(unit.facts.object)
         if now is None or now == before.outputs[unit.facts.object]:
             continue
-        if now.mtime_ns < before.clock_ns:
-            # No compiler wrote this: it was put there with an older time.
+        if not result.complete and not _is_whole(unit.facts.object):
+            continue  # its compiler was ended, or failed
+        if now.mtime_ns < before.clock_ns or os.path.realpath(unit.facts.source) in result.from_cache:
+            # No compiler wrote this: it was put there with an older time, or a launcher had it in its cache.
             result.restored.append(name)
             continue
         if name not in result.recompiled:
@@ -170,7 +186,8 @@ def _write_receipts(before: _Moment, after: Survey, store: ReceiptStore, former:
         digest = Observer().digest(unit.facts.object)
         if digest is None or identity_of(unit.facts.object) != now:
             continue
-        if unit.line.language == "CUDA" and digest in (before.digests.get(unit.facts.object), former.get(name)):
+        if unit.line.language == "CUDA" and not result.same_bytes_twice and digest in (
+                before.digests.get(unit.facts.object), former.get(name)):
             result.restored.append(name)
             continue
         inputs = {path: before.inputs[path] for path in unit.facts.inputs}
@@ -178,7 +195,7 @@ def _write_receipts(before: _Moment, after: Survey, store: ReceiptStore, former:
                                     unit.facts.recipe, time.time()))
 
 
-def _write_link(before: _Moment, survey: Survey, store: ReceiptStore) -> list[str]:
+def write_link_receipt(before: BeforeBuild, survey: Survey, store: ReceiptStore) -> list[str]:
     """The link receipt, where every step is proved; else the outputs of the steps that are not.
 
     Times prove a step, the device code can disprove it: a script may have put an old device link there.
@@ -199,101 +216,3 @@ def _write_link(before: _Moment, survey: Survey, store: ReceiptStore) -> list[st
         return list(records)
     store.save_link(LinkReceipt(survey.provider, store.home, top.identity, top.digest, objects, records, time.time()))
     return []
-
-
-class _Build:
-    """One guarded build."""
-
-    def __init__(self, survey: Survey, store: ReceiptStore, lock: BuildLock, targets: Sequence[str],
-                 environ: Mapping[str, str], say: Say, on_line: Callable[[str | None], None]) -> None:
-        self._survey = survey
-        self._store = store
-        self._lock = lock
-        self._environ = environ
-        self._say = say
-        self._on_line = on_line
-        self._state = state_folder(survey.location.build_dir)
-        self.result = BuildResult()
-        settings, location = survey.settings, survey.location
-        config = location.cache.get("CMAKE_BUILD_TYPE") or location.build_dir.name
-        self._commands = assemble(location.ort_root, location.build_dir, config, targets,
-                                  settings.jobs or default_jobs(), settings.build_command)
-
-    def run(self, forced: Sequence[str], former: Mapping[str, str]) -> BuildResult:
-        started = time.monotonic()
-        before = _Moment(self._survey, self._store)
-        after = self._round(before, former)
-        if self._regenerated(after):
-            # The build began by running CMake again: which flags each object saw is not known.
-            self._say("the build files were regenerated by this build: compiling the changed units once more")
-            for name in self._regenerated(after):
-                if name in after.units:
-                    force(after.units[name], self._store, self._survey.settings.force)
-            self._survey, self.result.moved = after, {}
-            before = _Moment(after, self._store)
-            after = self._round(before, former)
-        self._note_code(after)
-        if self.result.status == 0:
-            self._link(before, after)
-        self.result.not_rewritten = [name for name in forced if name not in self.result.recompiled]
-        self.result.seconds = time.monotonic() - started
-        return self.result
-
-    def _note_code(self, after: Survey) -> None:
-        """What the recompiles changed, beside the objects before this build."""
-        receipts = {name: self._store.unit(name) for name in self.result.recompiled}
-        record_unit_code(after, self._state, {name: receipt.object_digest for name, receipt in receipts.items()
-                                              if receipt is not None and not receipt.withdrawn})
-
-    def _regenerated(self, after: Survey) -> list[str]:
-        return [name for name, unit in self._survey.units.items() if name in self.result.recompiled
-                and (name not in after.units or after.units[name].facts.recipe != unit.facts.recipe)]
-
-    def _round(self, before: _Moment, former: Mapping[str, str]) -> Survey:
-        """The commands once; receipts are written also where they fail or are interrupted."""
-        try:
-            self._run_commands()
-        finally:
-            after = read_survey(self._survey.settings, self._environ, self._survey.location)
-            _write_receipts(before, after, self._store, former, self.result)
-        return after
-
-    def _run_commands(self) -> None:
-        from tasks.builder.run import new_log, run_build
-
-        for words in self._commands:
-            log = new_log(self._state / "logs", "build")
-            self._say(f"$ {shown(words)}")
-            self.result.commands.append(shown(words))
-            run = run_build(words, self._survey.location.ort_root, self._environ, log, self._on_line,
-                            self._lock.descriptor(), self._lock.runs)
-            self.result.status, self.result.log = run.status, log
-            if run.status != 0:
-                return
-
-    def _link(self, before: _Moment, after: Survey) -> None:
-        """The link receipt; where the build tool saw no need to link, it is made to."""
-        unproved = _write_link(before, after, self._store)
-        if not unproved or any(not Path(path).exists() for path in unproved):
-            return
-        names = ", ".join(Path(path).name for path in unproved)
-        self._say(f"{names}: not linked from these objects by this build, so moved aside and linked again")
-        aside = Aside(self._state / "previous")
-        aside.move(unproved)
-        try:
-            self._run_commands()
-        finally:
-            aside.restore()
-        if self.result.status == 0:
-            _write_link(before, after, self._store)
-
-
-def build(survey: Survey, store: ReceiptStore, lock: BuildLock, targets: Sequence[str], environ: Mapping[str, str],
-          say: Say, on_line: Callable[[str | None], None], forced: Sequence[str] = (),
-          former: Mapping[str, str] | None = None) -> BuildResult:
-    """Run the user's build under the lock and write receipts for what it proved.
-
-    `forced` names units that must be recompiled, `former` the digests of objects that were removed.
-    The receipts, not the result, say what is proved: judge again afterwards.
-    """
-    return _Build(survey, store, lock, targets, environ, say, on_line).run(forced, former or {})

@@ -87,15 +87,16 @@ def deliver(session: Session, report: Report, as_json: bool) -> None:
         session.document(report.task, report.as_json())
     elif report.task in session.selected or report.verdict != "fresh":
         from tasks.report.console import chain_lines
+        from tasks.report.wrap import fitted
 
         session.concluded.add(report.task)
-        print("\n".join(chain_lines(report)), flush=True)
+        print("\n".join(fitted(line, sys.stdout, " " * 31) for line in chain_lines(report)), flush=True)
 
 
 def _keep(session: Session, report: Report) -> None:
     from tasks.evidence.receipts import write_atomically
 
-    if not session.state.is_dir():
+    if not session.state.is_dir() or session.settings.flag("dry_run"):
         return  # `-s verify` where nothing was ever built: a look leaves no trace
     try:
         write_atomically(session.state / "report.json", report.as_json() + "\n")

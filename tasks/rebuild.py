@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tasks.building import build, commands_for, launchers_in
 from tasks.errors import UserError
-from tasks.guarded_build import BuildResult, build, force
+from tasks.guarded_build import BuildResult, force
 from tasks.judging import deliver, examine, refuse_ignored
 from tasks.session import Session
+
+if TYPE_CHECKING:
+    from tasks.report.progress import BuildProgress
 
 __all__ = ["build_units", "find_units", "force_unit", "guarded_build", "rebuild_fmha"]
 
@@ -22,19 +28,50 @@ def find_units(session: Session) -> None:
     session.survey()
 
 
-def _lock(session: Session) -> None:
-    """Take the build directory; what was seen before a wait counts no more."""
-    if not session.lock.held:
-        session.lock.acquire(session.settings.flag("wait"))
-        session.forget_judgement()
+def _take(session: Session) -> None:
+    """Take the build directory, where there is room to build; what was seen before a wait counts no more.
+
+    A refused build leaves nothing behind, not even a lock. Whoever waits asks for room when the wait is over: until
+    then the other build has its temporary files there.
+    """
+    if session.lock.held:
+        return
+    waits = session.settings.flag("wait")
+    if not waits:
+        _require_room(session)
+    session.lock.acquire(waits)
+    session.forget_judgement()
+    if waits:
+        try:
+            _require_room(session)
+        except UserError:
+            session.lock.release()
+            raise
+
+
+def _unproved(session: Session) -> list[str]:
+    return [name for name, judgement in session.judged().units.items() if judgement.verdict != "fresh"]
+
+
+def _require_room(session: Session) -> None:
+    """Refuse where a build would not find room; without effect where nothing is to be built."""
+    from tasks.box.space import estimate, require_space
+    from tasks.builder.command import default_jobs
+
+    if session.judged().proved:
+        return
+    survey, settings = session.survey(), session.settings
+    objects = [survey.units[name].unit.object for name in _unproved(session)]
+    expected = estimate(objects, [Path(step.output) for step in survey.steps], settings.jobs or default_jobs())
+    require_space(survey.location.build_dir, survey.location.ort_root, session.environ, expected, settings.min_free_gb,
+                  caches=bool(launchers_in(survey)))
 
 
 def force_unit(session: Session, name: str) -> None:
     """`object:<unit>`: make the build recompile the unit, unless its object is proved after all."""
     if session.settings.flag("dry_run"):
-        session.notes.forced[name] = "would be recompiled"
         return
-    _lock(session)
+    _take(session)
     unit, judgement = session.survey().units.get(name), session.judged().units.get(name)
     if unit is None or judgement is None or judgement.verdict == "fresh":
         return
@@ -48,53 +85,87 @@ def force_unit(session: Session, name: str) -> None:
 
 def guarded_build(session: Session, targets: list[str]) -> BuildResult:
     """Run the user's build with receipts, and tell how it ended. Raises :class:`UserError` where it failed."""
-    from tasks.report.progress import BuildProgress
+    from tasks.report.estimate import remember
 
-    _lock(session)
+    if session.settings.flag("dry_run"):
+        _show_plan(session, targets)
+        raise UserError("dry run: nothing was touched or built.", session.command(session.task))
+    _take(session)
     survey = session.survey(again=True)
-    with BuildProgress(session.output) as progress:
-        try:
-            result = build(survey, session.store, session.lock, targets, session.environ, session.say,
-                           progress.line, tuple(session.notes.forced), session.notes.former)
-        finally:
-            session.lock.release()
-            session.forget_judgement()
+    expected = _unproved(session)
+    try:
+        with _progress(session, expected) as progress:
+            result = build(survey, session.store, session.lock, targets, session.environ, progress,
+                           tuple(session.notes.forced), session.notes.former)
+    except KeyboardInterrupt:
+        session.forget_judgement()
+        raise _interrupted(session, expected) from None
+    finally:
+        session.lock.release()
+        session.forget_judgement()
     session.notes.result = result
+    for line in result.launchers:
+        session.say(f"   {line}")
     if result.status != 0:
-        raise _build_error(result)
+        raise _build_error(session, result)
+    if result.recompiled:
+        with suppress(OSError):
+            remember(session.state, result.recompiled, result.seconds)
     return result
 
 
-def _build_error(result: BuildResult) -> UserError:
+def _progress(session: Session, names: list[str]) -> BuildProgress:
+    from tasks.builder.watch import BuildWatch
+    from tasks.report.estimate import about, past_builds
+    from tasks.report.progress import BuildProgress
+
+    units = {name: session.survey().units[name].facts for name in names}
+    watch = BuildWatch({name: (facts.source, facts.object) for name, facts in units.items()})
+    return BuildProgress(session.output, watch, about(past_builds(session.state), names))
+
+
+def _interrupted(session: Session, expected: list[str]) -> UserError:
+    """What the interrupted build has finished, and what the next run will do."""
+    missing = _unproved(session)
+    done = [name for name in expected if name not in missing]
+    told = "interrupted; everything that the build started is ended."
+    if done:
+        told += f" Compiled and proved: {', '.join(done)}."
+    told += f"\n  The next run compiles {', '.join(missing)}." if missing else "\n  The next run links the provider."
+    return UserError(told, session.command(session.task))
+
+
+def _build_error(session: Session, result: BuildResult) -> UserError:
+    from tasks.box.space import full_places
     from tasks.builder.diagnosis import first_error
 
     assert result.log is not None
     error, cause = first_error(result.log)
     ended = f"exit status {result.status}" if result.status >= 0 else f"signal {-result.status}"
-    told = f"The build failed ({ended})" + (f": {error}" if error else ".")
-    return UserError(told + (f"\n  {cause}" if cause else ""), f"whole output: {result.log}")
+    lines = [f"The build failed ({ended})" + (f": {error}" if error else ".")]
+    if cause is not None:
+        lines.append(cause.told)
+        if cause.about_space:
+            full = full_places(session.location.build_dir, session.location.ort_root, session.environ)
+            lines += [f"  full now: {place}" for place in full]
+    return UserError("\n  ".join(lines), f"whole output: {result.log}")
 
 
 def build_units(session: Session) -> None:
     """`build`: the user's build command for the provider (and the executable that it is linked into)."""
     survey = session.survey()
-    targets = list(dict.fromkeys((survey.checkout.provider_target, survey.checkout.provider.target)))
-    if session.settings.flag("dry_run"):
-        _show_plan(session, targets)
-        raise UserError("dry run: nothing was built.", session.command("rebuild_fmha"))
-    guarded_build(session, targets)
+    guarded_build(session, list(dict.fromkeys((survey.checkout.provider_target, survey.checkout.provider.target))))
 
 
 def _show_plan(session: Session, targets: list[str]) -> None:
-    from tasks.builder.command import assemble, default_jobs, shown
+    from tasks.builder.command import shown
 
-    settings, location = session.settings, session.location
-    config = location.cache.get("CMAKE_BUILD_TYPE") or location.build_dir.name
     for judgement in session.judged().units.values():
         if judgement.verdict != "fresh":
             session.say(f"   {judgement.name}: would be recompiled ({judgement.reason})")
-    for words in assemble(location.ort_root, location.build_dir, config, targets, settings.jobs or default_jobs(),
-                          settings.build_command):
+    if not session.judged().linked:
+        session.say(f"   {Path(session.survey().provider).name}: would be linked")
+    for words in commands_for(session.survey(), targets):
         session.say(f"   $ {shown(words)}")
 
 
@@ -102,13 +173,13 @@ def _explain(result: BuildResult) -> str | None:
     """Why a unit that was to be recompiled is not proved, in one line."""
     from tasks.builder.diagnosis import first_error
 
+    if result.restored:
+        return (f"{', '.join(result.restored)}: the build did not compile, but put an old object there"
+                " (a compiler launcher's cache, or a script).")
     if result.not_rewritten:
         told = f"{', '.join(result.not_rewritten)}: the build succeeded, but did not rewrite the object."
         error = first_error(result.log)[0] if result.log else None
         return told + (f"\n  {error}" if error else "")
-    if result.restored:
-        return (f"{', '.join(result.restored)}: the build did not compile, but put an old object there"
-                " (a compiler launcher's cache, or a script).")
     if result.moved:
         name, paths = next(iter(result.moved.items()))
         return f"{Path(paths[0]).name} was edited while {name} was being compiled; what the object holds is unknown."

@@ -77,7 +77,9 @@ class Session:
 
     def say(self, line: str) -> None:
         """Print one line for people."""
-        print(line, file=self.output, flush=True)
+        from tasks.report.wrap import fitted
+
+        print("\n".join(fitted(part, self.output) for part in line.split("\n")), file=self.output, flush=True)
 
     def document(self, task: str, text: str) -> None:
         """Print the one JSON document of `task` on stdout."""
@@ -139,6 +141,13 @@ class Session:
     def forget_judgement(self) -> None:
         """Something was touched, built or waited for: what was seen before counts no more."""
         self._survey = self._judged = None
+
+    @property
+    def task(self) -> str:
+        """The judging task that was asked for: the one that a person runs again."""
+        from tasks.doit_state import JUDGING_TASKS
+
+        return next((name for name in self.selected if name in JUDGING_TASKS), "rebuild_fmha")
 
     def command(self, task: str) -> str:
         """The command that runs `task` with the settings of this run."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tasks.builder.launcher import OWN_VARIABLES
 from tasks.checkout.compile_line import COMPILER_VARIABLES, CompileLine, SearchPath
 from tasks.checkout.locate import Location, locate
 from tasks.checkout.model import Checkout, Provider, Unit, read_checkout
@@ -107,7 +108,7 @@ def _recipe(line: CompileLine, environ: Mapping[str, str]) -> dict[str, str]:
     text = "\0".join((*line.words, line.workdir))
     recipe = {"compile line": hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()}
     for name, value in environ.items():
-        if name in COMPILER_VARIABLES or name.startswith("CCACHE_"):
+        if name in COMPILER_VARIABLES or (name.startswith("CCACHE_") and name not in OWN_VARIABLES):
             recipe[name] = value
     return recipe
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tasks.box.quota import quota_left
 from tasks.errors import UserError
 
-__all__ = ["FileSystem", "Need", "estimate", "file_systems", "human", "require_space"]
+__all__ = ["FileSystem", "Need", "estimate", "file_systems", "full_places", "human", "require_space"]
 
 BUILD, TEMPORARY, CHECKOUT, GIT, HOME = "build directory", "TMPDIR", "checkout", ".git", "HOME's caches"
 
@@ -117,13 +117,16 @@ def _size(path: Path) -> int:
 
 
 def file_systems(build_dir: Path, ort_root: Path, environ: Mapping[str, str], expected_bytes: Mapping[str, int] | int,
-                 min_free_gb: float | None = None) -> list[FileSystem]:
-    """Every file system that the build writes, with what it needs there and what is free."""
+                 min_free_gb: float | None = None, caches: bool = True) -> list[FileSystem]:
+    """Every file system that the build writes, with what it needs there and what is free.
+
+    Without `caches` the compilers run without a launcher that keeps their objects in the user's home.
+    """
     expected = {BUILD: expected_bytes} if isinstance(expected_bytes, int) else expected_bytes
     by_device: dict[int, list[Need]] = {}
     for role, folder in _places(build_dir, ort_root, environ):
         place = _existing(folder)
-        if place is None:
+        if place is None or (role == HOME and not caches):
             continue
         floor, inodes = _FLOORS[role]
         size = max(floor, expected.get(role, 0))
@@ -164,14 +167,20 @@ def _missing(system: FileSystem) -> str | None:
     return None
 
 
-def require_space(build_dir: Path, ort_root: Path, environ: Mapping[str, str],
-                  expected_bytes: Mapping[str, int] | int, min_free_gb: float | None) -> None:
+def full_places(build_dir: Path, ort_root: Path, environ: Mapping[str, str]) -> list[str]:
+    """Where a build that ran out of space now finds less than the least that one needs; one line each."""
+    return [told for system in file_systems(build_dir, ort_root, environ, 0) if (told := _missing(system)) is not None]
+
+
+def require_space(build_dir: Path, ort_root: Path, environ: Mapping[str, str], expected_bytes: Mapping[str, int] | int,
+                  min_free_gb: float | None, caches: bool = True) -> None:
     """Refuse a build that would not find room. Call it before anything is touched.
 
     `expected_bytes` is :func:`estimate`'s, or one number for the build directory; `min_free_gb` (10^9 bytes) takes the
     place of the build directory's. Raises :class:`UserError` that tells what is missing where.
     """
-    short = [(system, told) for system in file_systems(build_dir, ort_root, environ, expected_bytes, min_free_gb)
+    short = [(system, told) for system in file_systems(build_dir, ort_root, environ, expected_bytes, min_free_gb,
+                                                         caches)
              if (told := _missing(system)) is not None]
     if not short:
         return

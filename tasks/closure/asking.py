@@ -14,10 +14,10 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 from tasks.checkout.graph import Statement, absolute
 from tasks.checkout.words import split_words
+from tasks.child import start_child
 from tasks.closure.deps_log import DepsLog, read_deps_log, redirected
 from tasks.closure.ninja_records import content_of
 from tasks.closure.recorded import Files
@@ -38,14 +38,11 @@ def _output(words: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> tupl
     """The command's exit status and standard output; None where it cannot be run or takes too long."""
     import subprocess
 
-    from plumbum import CommandNotFound, local
-
     kept = {name: value for name, value in environ.items()
             if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "GNUMAKEFLAGS", "NINJA_STATUS")}
     try:
-        process = cast("subprocess.Popen[bytes]", local[words[0]][list(words[1:])].popen(
-            cwd=str(cwd), env=kept, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
-    except (OSError, CommandNotFound):
+        process = start_child(words, cwd, kept, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
         return None
     try:
         output, _ = process.communicate(timeout=_TIMEOUT_S)

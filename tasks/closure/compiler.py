@@ -6,13 +6,10 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
 
 from tasks.checkout.compile_line import CompileLine
+from tasks.child import start_child
 from tasks.closure.depfile import Dialect, parse_depfile
-
-if TYPE_CHECKING:
-    import subprocess
 
 __all__ = ["Listing", "list_command", "list_headers"]
 
@@ -49,16 +46,11 @@ class _Run:
     """One compiler at work; its output goes to memory, since a pipe could fill up."""
 
     def __init__(self, words: Sequence[str], workdir: str, environ: Mapping[str, str]) -> None:
-        import subprocess
-
-        from plumbum import local
-
         self._out = os.memfd_create("listing")
         self._err = os.memfd_create("errors")
         try:
-            self.process = cast("subprocess.Popen[bytes]", local[words[0]][list(words[1:])].popen(
-                cwd=workdir, env=dict(environ), stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._err,
-                start_new_session=True))
+            self.process = start_child(words, workdir, environ, stdout=self._out, stderr=self._err,
+                                       start_new_session=True)
         except BaseException:
             self.close()
             raise
@@ -86,8 +78,6 @@ class _Run:
 def list_headers(lines: Mapping[str, CompileLine], environ: Mapping[str, str], jobs: int,
                  on_unit: Callable[[str, int], None]) -> dict[str, Listing]:
     """Ask for every unit, `jobs` at a time; `on_unit` hears each unit that begins and how many are done."""
-    from plumbum import CommandNotFound
-
     waiting = list(lines)
     running: dict[str, _Run] = {}
     found: dict[str, Listing] = {}
@@ -98,8 +88,8 @@ def list_headers(lines: Mapping[str, CompileLine], environ: Mapping[str, str], j
                 on_unit(name, len(found))
                 try:
                     running[name] = _Run(list_command(lines[name]), lines[name].workdir, environ)
-                except (OSError, CommandNotFound) as error:
-                    found[name] = Listing((), f"{lines[name].compiler}: {error}")
+                except OSError as error:
+                    found[name] = Listing((), f"{lines[name].compiler}: {error.strerror or error}")
             ended = [name for name, run in running.items() if run.process.poll() is not None]
             for name in ended:
                 dialect: Dialect = "nvcc" if lines[name].language == "CUDA" else "gcc"

@@ -40,7 +40,10 @@ class Reporter(ConsoleReporter):  # type: ignore[misc]
         name = failure.get_name()
         if name == "UnmetDependency":
             return  # the task below has told its reason
-        self.write(f"{result['task'].name}: {failure.get_msg().strip()}\n")
+        from tasks.report.wrap import fitted
+
+        text = f"{result['task'].name}: {failure.get_msg().strip()}"
+        self.write("".join(f"{fitted(line, self.outstream)}\n" for line in text.split("\n")))
         self.outstream.flush()
 
     def complete_run(self) -> None:

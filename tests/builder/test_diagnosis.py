@@ -23,7 +23,8 @@ class Log:
 
     def cause(self, text: str) -> str:
         self.path.write_text(text)
-        return first_error(self.path)[1] or ""
+        found = first_error(self.path)[1]
+        return "" if found is None else found.told
 
     def of(self, *words: str, **files: str) -> str | None:
         """The error in what a real program says."""
@@ -112,7 +113,7 @@ def test_a_missing_log_tells_nothing(log: Log) -> None:
 
 @pytest.mark.parametrize("line", ["x.o: No space left on device", "fatal: cannot write: No space left on device"])
 def test_a_full_disk_is_told(log: Log, line: str) -> None:
-    assert "disk is full" in log.cause(line)
+    assert "no space or no inodes" in log.cause(line)
     assert "TMPDIR" in log.cause(line)
 
 
@@ -136,7 +137,7 @@ def test_a_crashed_compiler_is_told(log: Log, line: str) -> None:
 
 
 def test_a_full_disk_is_the_cause_of_a_crash_beside_it(log: Log) -> None:
-    assert "disk is full" in log.cause("Segmentation fault\nNo space left on device\n")
+    assert "no space or no inodes" in log.cause("Segmentation fault\nNo space left on device\n")
 
 
 def test_an_ordinary_error_has_no_known_cause(log: Log) -> None:

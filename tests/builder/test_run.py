@@ -14,7 +14,9 @@ import pytest
 
 from tasks.builder import run
 from tasks.builder.run import BuildRun, new_log, run_build
+from tasks.child import start_child
 from tasks.errors import UserError
+from tests.support import wait_for
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -128,6 +130,27 @@ def test_the_command_has_the_given_environment(builder: Builder) -> None:
     assert builder.lines == ["1 2"]
 
 
+def test_the_command_has_no_other_environment(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    import plumbum
+
+    # plumbum keeps the environment that it saw when it was imported.
+    monkeypatch.setitem(plumbum.local.env._curr, "NVCC_APPEND_FLAGS", "-G")
+    builder.run("env", environ={"PATH": os.environ["PATH"], "A": "1"})
+    names = {line.partition("=")[0] for line in builder.lines}
+    assert names - {"_", "PWD", "SHLVL", "OLDPWD"} == {"PATH", "A"}
+
+
+def test_the_command_is_found_on_its_own_path(builder: Builder) -> None:
+    program = builder.folder / "bin" / "hello"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho hello\n")
+    program.chmod(0o755)
+    run_build(["hello"], builder.folder, {"PATH": str(program.parent)}, builder.log, builder.note)
+    assert builder.lines == ["hello"]
+    with pytest.raises(UserError, match="is not on PATH"):
+        run_build(["hello"], builder.folder, {"PATH": "/nowhere"}, builder.log, builder.note)
+
+
 def test_the_command_runs_in_the_given_folder(builder: Builder) -> None:
     builder.run("pwd -P")
     assert builder.lines == [os.path.realpath(builder.folder)]
@@ -218,6 +241,32 @@ def test_a_build_that_does_not_listen_is_killed(builder: Builder, monkeypatch: p
     assert not alive(builder.pid("me"))
 
 
+def test_a_second_signal_while_the_build_is_being_ended_leaves_nothing_running(builder: Builder) -> None:
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom tasks.builder.run import run_build\n"
+        "script = 'trap \"echo >> told\" TERM; echo $$ > one; while :; do sleep 0.05; done'\n"
+        "try: run_build(['sh', '-c', script], Path('.'), dict(os.environ), Path('log'), lambda line: None)\n"
+        "except KeyboardInterrupt: sys.exit(7)\n")
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=builder.folder,
+                               env={**os.environ, "PYTHONPATH": str(PROJECT)})
+    child = builder.pid("one")
+    process.send_signal(signal.SIGINT)
+    wait_for((builder.folder / "told").exists)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 7
+    assert not alive(child)
+
+
+def test_what_is_forked_while_the_build_is_being_ended_is_ended_too(builder: Builder) -> None:
+    def fail(line: str | None) -> None:
+        if line == "ready":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        builder.run("trap 'sleep 60 & echo $! > late; exit' TERM; echo ready; while :; do sleep 0.1; done", fail)
+    assert not alive(builder.pid("late"))
+
+
 def test_a_build_that_ends_by_itself_is_given_the_time(builder: Builder) -> None:
     def fail(line: str | None) -> None:
         if line == "ready":
@@ -226,6 +275,23 @@ def test_a_build_that_ends_by_itself_is_given_the_time(builder: Builder) -> None
     with pytest.raises(KeyboardInterrupt):
         builder.run("trap 'sleep 0.3; echo bye > farewell; exit' TERM; echo ready; while :; do sleep 0.1; done", fail)
     assert (builder.folder / "farewell").exists()
+
+
+def test_an_interrupt_while_the_build_is_being_started_leaves_nothing_running(
+        builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    pids: list[int] = []
+
+    def interrupted(*words: object, **options: object) -> subprocess.Popen[bytes]:
+        process = start_child(*words, **options)  # type: ignore[arg-type]
+        pids.append(process.pid)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+        return process
+
+    monkeypatch.setattr(run, "start_child", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        builder.run("sleep 60")
+    assert not alive(pids[0])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
