@@ -1,0 +1,116 @@
+"""What the sources of a miniature checkout are now: closures, revisions and contents, by a reading of its own.
+
+Shares no code with the project that it is the judge of: every file is read again each time, no time or
+size is looked at, and the few ways in which the fuzz writes an `#include` are all that it understands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["FOLDER", "UnitSource", "provider_units", "read_sources"]
+
+FOLDER = Path("onnxruntime/contrib_ops/cuda/bert/cutlass_fmha")
+_LINE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))', re.M)
+_MACRO = re.compile(r'^\s*#\s*define\s+(\w+)\s+"([^"]+)"', re.M)
+_ASKED = re.compile(r'__has_include\("([^"]+)"\)')
+_REVISION = re.compile(r"^#define MINIORT_(\w+)_REVISION (\d+)$", re.M)
+_ERROR = re.compile(r"^\s*#\s*error", re.M)
+
+
+@dataclass(frozen=True)
+class UnitSource:
+    """One unit of the provider as its sources are now.
+
+    `content` is a digest of everything that counts for its object, `revisions` what a right object
+    says of itself, `compiles` whether a compiler would take it.
+    """
+
+    name: str
+    source: Path
+    object: Path
+    closure: frozenset[Path]
+    watched: bool
+    content: str
+    revisions: dict[str, int]
+    compiles: bool
+
+
+def provider_units(root: Path) -> list[Path]:
+    """The provider's units, as the miniature checkout's build files list them: all there are."""
+    folders = (root / "onnxruntime/contrib_ops/cuda", root / "onnxruntime/core/providers/cuda")
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix in (".cu", ".cc"))
+
+
+def _name(source: Path) -> str:
+    # The miniature checkout has two files of this name; units are named by the shortest unique tail.
+    return f"{source.parent.name}/{source.name}" if source.name == "attention.cc" else source.stem
+
+
+class _Reader:
+    """Files of one moment. `missing` collects what an `#include` names and nobody has."""
+
+    def __init__(self, root: Path, build_dir: Path) -> None:
+        self._folders = (root / "onnxruntime", build_dir, build_dir / "_deps/cutlass-src/include")
+        self._texts: dict[Path, str] = {}
+
+    def text(self, path: Path) -> str:
+        if path not in self._texts:
+            self._texts[path] = path.read_text()
+        return self._texts[path]
+
+    def included(self, path: Path) -> Iterator[tuple[str, Path | None, bool]]:
+        """(name as written, the file or None, whether the compile can do without) for every `#include`."""
+        text = self.text(path)
+        macros = dict(_MACRO.findall(text))
+        optional = set(_ASKED.findall(text))
+        for quoted, angled, macro in _LINE.findall(text):
+            name = quoted or angled or macros.get(macro, "")
+            if not name:
+                continue  # a macro of the toolkit's
+            folders = self._folders if angled else (path.parent, *self._folders)
+            found = next((folder / name for folder in folders if (folder / name).is_file()), None)
+            needed = "extra_" in name or "/" in quoted  # the rest are the system's
+            yield name, found, name in optional or not needed
+
+    def closure(self, source: Path) -> tuple[frozenset[Path], frozenset[str], bool]:
+        """(files with the source, names not found, whether all that must be there is)."""
+        files, missing, whole, todo = {source}, set(), True, [source]
+        while todo:
+            for name, found, optional in self.included(todo.pop()):
+                if found is None:
+                    missing.add(name)
+                    whole = whole and optional
+                elif found not in files:
+                    files.add(found)
+                    todo.append(found)
+        return frozenset(files), frozenset(missing), whole
+
+
+def read_sources(root: Path, build_dir: Path, environment: str = "") -> dict[str, UnitSource]:
+    """Every unit of the provider, by name; `environment` stands for what counts and is no file."""
+    reader = _Reader(root, build_dir)
+    folder = root / FOLDER
+    units = {}
+    for source in provider_units(root):
+        files, missing, whole = reader.closure(source)
+        digest = hashlib.sha256(environment.encode())
+        for name in sorted(missing):
+            digest.update(f"\0missing {name}".encode())
+        revisions: dict[str, int] = {}
+        compiles = whole
+        for path in sorted(files):
+            text = reader.text(path)
+            digest.update(f"\0{path}\0{hashlib.sha256(text.encode()).hexdigest()}".encode())
+            compiles = compiles and not _ERROR.search(text)
+            if path.name != "unit_record.h":
+                revisions.update({name.lower(): int(number) for name, number in _REVISION.findall(text)})
+        obj = build_dir / "CMakeFiles/onnxruntime_providers_cuda.dir" / f"{str(source).lstrip('/')}.o"
+        watched = any(path.parent == folder and path.suffix == ".h" for path in files)
+        units[_name(source)] = UnitSource(_name(source), source, obj, files, watched, digest.hexdigest(), revisions,
+                                          compiles)
+    return units
