@@ -33,10 +33,9 @@ def run_fuzz(world: World, steps: int, first_seed: int, say: Callable[[str], Non
         try:
             with redirect_stdout(io.StringIO()):
                 run_state_machine_as_test(machine, settings=wanted)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            faults.append(f"seed {number}: {min(shortest, key=str.__len__) if shortest else repr(error)}")
+        except Exception as error:
+            last = "\n".join((repr(error), f"{world.variant}, after:", *(f"  {line}" for line in world.trace)))
+            faults.append(f"seed {number}: {min(shortest, key=str.__len__) if shortest else last}")
             say(faults[-1])
         say(f"seed {number}: {world.figures.steps} steps, {world.figures.verdicts.total()} verdicts")
         number += 1

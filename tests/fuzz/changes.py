@@ -28,7 +28,7 @@ class Changes(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.trace: list[str] = []
+        self.trace = self.world.trace = []
         self.edits = Editor(self.world)
         self.judge = Judge(self.world, self.edits.remember_built)
         self.world.figures.sequences += 1

@@ -138,7 +138,8 @@ class _Machine(Changes):
             compiles = all(unit.compiles for unit in self.world.units().values())
             if compiles and done.status != 0:
                 self.hold([f"rebuild_fmha wait=1 failed after a kill:\n{done.text}"])
-            self.learn(before, quiet=False)
+            # What the build of the killed run left half-written is written anew by the second run.
+            self.learn(before, quiet=then == "rebuild" and done.status == 0)
             if (verdict := self.check()) != "fresh" and compiles:
                 self.hold([f"{verdict} after a rebuild that succeeded"])
             return

@@ -71,10 +71,11 @@ class Model:
         for name in changed:
             entry = after.objects[name]
             assert entry is not None
+            contents = self.contents.setdefault((name, entry[1]), set())
             if quiet:
-                self.contents.setdefault((name, entry[1]), set()).add(units[name].content)
-            elif (name, entry[1]) not in self.contents:
-                self.contents[name, entry[1]] = {UNKNOWN}
+                contents.add(units[name].content)
+            elif units[name].content not in contents:
+                contents.add(UNKNOWN)
         return changed
 
     def put_there(self, name: str, artifacts: Artifacts) -> None:

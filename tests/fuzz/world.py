@@ -87,6 +87,7 @@ class World:
         self.model = Model()
         self.figures = Figures()
         self.environment: dict[str, str] = {}
+        self.trace: list[str] = []  # what the sequence that runs has done
         self.tree = Tree(folder / "tree")
         self.root, self.build_dir = self.tree.root, self.tree.build_dir
         self.provider = self.build_dir / f"lib{TARGET}.so"
