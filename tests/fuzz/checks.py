@@ -42,7 +42,7 @@ class Judge:
         idle = model.must_be_fresh(units, before)
         needed = {name for name, unit in units.items() if unit.watched and model.holds(name, units, before) is False}
         allowed = {name for name in units if not units[name].watched or not model.is_proven(name, units, before)
-                   or _newer_input(units[name], before)}
+                   or self._build_tool_would(units[name], before)}
         model.begun(units, before)
         done = world.doit("rebuild_fmha")
         after = world.artifacts()
@@ -63,17 +63,20 @@ class Judge:
             faults.append(f"{document['verdict']} after a rebuild that succeeded: {_evidence(document)}")
         return faults + wrong + (self._second_run(after) if done.status == 0 else [])
 
+    def _build_tool_would(self, unit: UnitSource, before: Artifacts) -> bool:
+        """Whether make or ninja has a reason of its own to compile the unit."""
+        entry = before.objects[unit.name]
+        if entry is None or any(path.stat().st_mtime_ns >= entry[0][2] for path in unit.closure):
+            return True
+        # Ninja believes its record of a unit's headers only as long as the object has the time that it had then.
+        ninja = self._world.variant.generator == "Ninja"
+        return ninja and self._world.model.written.get(unit.name) != entry[0][2]
+
     def _second_run(self, before: Artifacts) -> list[str]:
         done = self._world.doit("rebuild_fmha")
         if done.status != 0:
             return [f"the second rebuild failed:\n{done.text}"]
         return [] if self._world.artifacts() == before else ["the second rebuild was not idle"]
-
-
-def _newer_input(unit: UnitSource, before: Artifacts) -> bool:
-    """Whether the build tool has a reason of its own: a file that is not older than the object."""
-    entry = before.objects[unit.name]
-    return entry is None or any(path.stat().st_mtime_ns >= entry[0][2] for path in unit.closure)
 
 
 def _evidence(document: Mapping[str, Any]) -> list[str]:

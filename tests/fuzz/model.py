@@ -62,6 +62,8 @@ class Model:
         # unit -> (digest of its object, content of its sources) as they were called fresh.
         self.proven: dict[str, tuple[str, str]] = {}
         self.linked: str | None = None
+        # unit -> modification time that its compiler gave its object, in ns.
+        self.written: dict[str, int] = {}
 
     # -- what happened ---------------------------------------------------------------------------------------
 
@@ -71,6 +73,7 @@ class Model:
         for name in changed:
             entry = after.objects[name]
             assert entry is not None
+            self.written[name] = entry[0][2]
             contents = self.contents.setdefault((name, entry[1]), set())
             if quiet:
                 contents.add(units[name].content)

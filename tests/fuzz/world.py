@@ -131,6 +131,7 @@ class World:
         self.adopt_receipts()
         self.save()
         self.model.forget()
+        self.model.written = {name: entry[0][2] for name, entry in self.artifacts().objects.items() if entry}
 
     def adopt_receipts(self) -> None:
         """Bind the receipts that lie there to this folder: where a copy of all of it was put back in its place."""
