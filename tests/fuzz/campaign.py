@@ -16,7 +16,7 @@ __all__ = ["run_fuzz"]
 
 SEQUENCE_STEPS = 40
 _SEQUENCES_A_SEED = 25
-# A fault is made shorter for this many steps of work at most; the next seed goes on.
+# More faults than this are most likely one.
 _FAULTS_TOLD = 5
 
 
@@ -25,7 +25,8 @@ def run_fuzz(world: World, steps: int, first_seed: int, say: Callable[[str], Non
     faults: list[str] = []
     number = first_seed
     while world.figures.steps < steps and len(faults) < _FAULTS_TOLD:
-        wanted = settings(max_examples=_SEQUENCES_A_SEED, stateful_step_count=SEQUENCE_STEPS, deadline=None,
+        sequences = min(_SEQUENCES_A_SEED, 1 + (steps - world.figures.steps) // SEQUENCE_STEPS)
+        wanted = settings(max_examples=sequences, stateful_step_count=SEQUENCE_STEPS, deadline=None,
                           database=None, report_multiple_bugs=False, verbosity=Verbosity.quiet,
                           phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck))
         shortest: list[str] = []

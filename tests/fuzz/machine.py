@@ -76,9 +76,11 @@ class _Machine(Changes):
         while process.poll() is None and time.monotonic() < end:
             time.sleep(0.005)
 
-    @rule(name=FILES, percent=PERCENT)
-    def edit_during_a_rebuild(self, name: str, percent: int) -> None:
-        self.step(f"edit_during({name}, {percent})")
+    @rule(name=FILES, needed=st.booleans(), percent=PERCENT)
+    def edit_during_a_rebuild(self, name: str, needed: bool, percent: int) -> None:
+        self.step(f"edit_during({name}, {needed}, {percent})")
+        if needed:
+            self.edits.edit(self.file(name))
         before, process = self.begin_rebuild()
         self.wait_for_the_build(process, percent)
         self.edits.edit(self.file(name))
@@ -86,16 +88,18 @@ class _Machine(Changes):
         self.learn(before, quiet=False)
         self.check()
 
-    @rule(name=FILES, percent=PERCENT, pause=st.integers(0, 40))
-    def edit_and_undo_during_a_rebuild(self, name: str, percent: int, pause: int) -> None:
+    @rule(name=FILES, needed=st.booleans(), percent=st.integers(0, 60), pause=PERCENT)
+    def edit_and_undo_during_a_rebuild(self, name: str, needed: bool, percent: int, pause: int) -> None:
         """As `git stash; git stash pop` does; the times are put back too."""
-        self.step(f"undo_during({name}, {percent}, {pause})")
+        self.step(f"undo_during({name}, {needed}, {percent}, {pause})")
         path = self.file(name)
+        if needed:
+            self.edits.edit(path)
         stat, text = path.stat(), path.read_text()
         before, process = self.begin_rebuild()
         self.wait_for_the_build(process, percent)
         self.edits.edit(path)
-        time.sleep(pause / 100)
+        time.sleep(_REBUILD_S * pause / 100)
         path.write_text(text)
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         done = self.whole(process.wait())
@@ -120,9 +124,12 @@ class _Machine(Changes):
         assert "Traceback" not in done.text, done.text
         return done
 
-    @rule(percent=PERCENT, whole_tree=st.booleans(), then=st.sampled_from(("wait", "rebuild", "edit")), name=FILES)
-    def kill_a_rebuild(self, percent: int, whole_tree: bool, then: str, name: str) -> None:
-        self.step(f"kill({percent}, {whole_tree}, {then}, {name})")
+    @rule(percent=PERCENT, whole_tree=st.booleans(), then=st.sampled_from(("wait", "rebuild", "edit")), name=FILES,
+          needed=st.booleans())
+    def kill_a_rebuild(self, percent: int, whole_tree: bool, then: str, name: str, needed: bool) -> None:
+        self.step(f"kill({percent}, {whole_tree}, {then}, {name}, {needed})")
+        if needed:
+            self.edits.edit(self.file(name))
         units = self.world.units()
         idle = self.world.model.must_be_fresh(units, self.world.artifacts())
         before, process = self.begin_rebuild()
