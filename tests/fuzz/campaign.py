@@ -15,7 +15,7 @@ from tests.fuzz.world import World
 __all__ = ["run_fuzz"]
 
 SEQUENCE_STEPS = 40
-_SEQUENCES_A_SEED = 25
+_SEQUENCES_A_SEED = 12
 # More faults than this are most likely one.
 _FAULTS_TOLD = 5
 

@@ -128,7 +128,7 @@ def leave_a_journal(database: Path) -> None:
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("pragma cache_size=1")
         for number in range(500):
-            connection.execute("insert or replace into doit values (?, ?)", (f"filler:{number}", '{"a": "%080d"}' % 0))
+            connection.execute("insert or replace into doit values (?, ?)", (f"filler:{number}", f'{{"a": "{0:080}"}}'))
         for path, copy in kept.items():
             shutil.copy(path, copy)
         connection.rollback()
