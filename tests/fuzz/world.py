@@ -185,10 +185,10 @@ class World:
             path.write_bytes(b"")
         elif how == "cut":
             path.write_bytes(text[: len(text) // 2])
-        elif how == "flip":
+        elif how == "flip" and text:
             middle = len(text) // 2
             path.write_bytes(text[:middle] + bytes([text[middle] ^ 1]) + text[middle + 1:])
-        else:
+        elif how == "old":
             self.put_back(path, keep_times=True)
 
     # -- looking ---------------------------------------------------------------------------------------------
