@@ -29,11 +29,13 @@ class Changes(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.trace = self.world.trace = []
+        self.changes = 0  # steps since something ran
         self.edits = Editor(self.world)
         self.judge = Judge(self.world, self.edits.remember_built)
         self.world.figures.sequences += 1
 
     def step(self, text: str) -> None:
+        """Count and write down."""
         self.trace.append(text)
         self.world.figures.steps += 1
         self.world.figures.rules[text.partition("(")[0]] += 1

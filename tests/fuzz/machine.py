@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import hypothesis.strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import precondition, rule
 
 from tests.fuzz.changes import FILES, PERCENT, Changes
 from tests.fuzz.doit_fork import ForkedDoit
@@ -21,35 +21,54 @@ __all__ = ["machine_class"]
 # A rebuild of four units takes about this long, in seconds; what is drawn is a percentage of it.
 _REBUILD_S = 0.9
 
+# What runs something takes a hundred times as long as what changes something, and says little that is new where
+# little changed: about a quarter of the steps run.
+_CHANGES_BETWEEN = 2
+after_changes = precondition(lambda machine: machine.changes >= _CHANGES_BETWEEN)
+
 
 class _Machine(Changes):
     """All rules."""
 
+    def step(self, text: str) -> None:
+        super().step(text)
+        self.changes += 1
+
+    def ran(self, text: str) -> None:
+        """A step that runs something."""
+        super().step(text)
+        self.changes = 0
+
+    @after_changes
     @rule()
     def ask_for_the_status(self) -> None:
         # Named to be the first of those without arguments: the simplest sequence is made of nothing else.
-        self.step("status()")
+        self.ran("status()")
         self.check()
 
+    @after_changes
     @rule()
     def verify_without_building(self) -> None:
-        self.step("verify -s()")
+        self.ran("verify -s()")
         self.check("-s", "verify")
 
+    @after_changes
     @rule()
     def rebuild(self) -> None:
-        self.step("rebuild()")
+        self.ran("rebuild()")
         self.hold(self.judge.rebuild())
 
+    @after_changes
     @rule()
     def mend_and_rebuild(self) -> None:
-        self.step("mend_and_rebuild()")
+        self.ran("mend_and_rebuild()")
         self.edits.mend()
         self.hold(self.judge.rebuild())
 
+    @after_changes
     @rule()
     def build_by_hand(self) -> None:
-        self.step("hand()")
+        self.ran("hand()")
         before = self.world.artifacts()
         self.world.hand_build().wait(timeout=120)
         self.learn(before, quiet=True)
@@ -76,9 +95,10 @@ class _Machine(Changes):
         while process.poll() is None and time.monotonic() < end:
             time.sleep(0.005)
 
+    @after_changes
     @rule(name=FILES, needed=st.booleans(), percent=PERCENT)
     def edit_during_a_rebuild(self, name: str, needed: bool, percent: int) -> None:
-        self.step(f"edit_during({name}, {needed}, {percent})")
+        self.ran(f"edit_during({name}, {needed}, {percent})")
         if needed:
             self.edits.edit(self.file(name))
         before, process = self.begin_rebuild()
@@ -88,10 +108,11 @@ class _Machine(Changes):
         self.learn(before, quiet=False)
         self.check()
 
+    @after_changes
     @rule(name=FILES, needed=st.booleans(), percent=st.integers(0, 60), pause=PERCENT)
     def edit_and_undo_during_a_rebuild(self, name: str, needed: bool, percent: int, pause: int) -> None:
         """As `git stash; git stash pop` does; the times are put back too."""
-        self.step(f"undo_during({name}, {needed}, {percent}, {pause})")
+        self.ran(f"undo_during({name}, {needed}, {percent}, {pause})")
         path = self.file(name)
         if needed:
             self.edits.edit(path)
@@ -108,9 +129,10 @@ class _Machine(Changes):
         if done.status == 0 and verdict != "fresh":
             self.hold([f"false alarm: {verdict} after a rebuild that succeeded, the content is the same"])
 
+    @after_changes
     @rule(name=FILES, percent=PERCENT)
     def edit_during_a_build_by_hand(self, name: str, percent: int) -> None:
-        self.step(f"edit_during_hand({name}, {percent})")
+        self.ran(f"edit_during_hand({name}, {percent})")
         before = self.world.artifacts()
         process = self.world.hand_build()
         time.sleep(_REBUILD_S * percent / 100)
@@ -124,10 +146,11 @@ class _Machine(Changes):
         assert "Traceback" not in done.text, done.text
         return done
 
+    @after_changes
     @rule(percent=PERCENT, whole_tree=st.booleans(), then=st.sampled_from(("wait", "rebuild", "edit")), name=FILES,
           needed=st.booleans())
     def kill_a_rebuild(self, percent: int, whole_tree: bool, then: str, name: str, needed: bool) -> None:
-        self.step(f"kill({percent}, {whole_tree}, {then}, {name}, {needed})")
+        self.ran(f"kill({percent}, {whole_tree}, {then}, {name}, {needed})")
         if needed:
             self.edits.edit(self.file(name))
         units = self.world.units()
@@ -160,9 +183,10 @@ class _Machine(Changes):
         return built is not None and all(built.get(name) == unit.revisions
                                          for name, unit in self.world.units().items() if unit.watched)
 
+    @after_changes
     @rule()
     def two_rebuilds_at_once(self) -> None:
-        self.step("two()")
+        self.ran("two()")
         before, process = self.begin_rebuild("wait=1")
         second = self.world.start("rebuild_fmha", "wait=1", log="second")
         ended = [self.whole(one.wait()) for one in (process, second)]
@@ -173,9 +197,10 @@ class _Machine(Changes):
 
     # -- build directories -----------------------------------------------------------------------------------
 
+    @after_changes
     @rule()
     def copy_the_build_directory(self) -> None:
-        self.step("copy()")
+        self.ran("copy()")
         copy = self.world.build_dir.with_name("Copied")
         run(["cp", "-a", self.world.build_dir, copy], self.world.folder)
         document = self.world.judge("-s", "verify", build_dir=copy)
@@ -184,9 +209,10 @@ class _Machine(Changes):
             self.hold(["false green: a copied build directory is fresh"])
         self.check()
 
+    @after_changes
     @rule()
     def put_a_copy_in_the_place_of_the_build_directory(self) -> None:
-        self.step("restore_build_directory()")
+        self.ran("restore_build_directory()")
         aside: Path = self.world.build_dir.with_name("Aside")
         self.world.build_dir.rename(aside)
         run(["cp", "-a", aside, self.world.build_dir], self.world.folder)
@@ -194,9 +220,10 @@ class _Machine(Changes):
         self.world.model.forget()
         self.check()
 
+    @after_changes
     @rule(variant=st.sampled_from(VARIANTS))
     def switch_the_generator(self, variant: Variant) -> None:
-        self.step(f"configure({variant})")
+        self.ran(f"configure({variant})")
         self.world.configure(variant)
         self.world.bring_oracle()
         self.world.model.forget()
