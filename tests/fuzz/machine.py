@@ -21,8 +21,8 @@ __all__ = ["machine_class"]
 # A rebuild of four units takes about this long, in seconds; what is drawn is a percentage of it.
 _REBUILD_S = 0.9
 
-# What runs something takes a hundred times as long as what changes something, and says little that is new where
-# little changed: about a quarter of the steps run.
+# What runs something takes a hundred times as long as what changes something, and finds little where little has
+# changed: so that about a quarter of the steps run.
 _CHANGES_BETWEEN = 2
 after_changes = precondition(lambda machine: machine.changes >= _CHANGES_BETWEEN)
 
@@ -41,8 +41,7 @@ class _Machine(Changes):
 
     @after_changes
     @rule()
-    def ask_for_the_status(self) -> None:
-        # Named to be the first of those without arguments: the simplest sequence is made of nothing else.
+    def status(self) -> None:
         self.ran("status()")
         self.check()
 
