@@ -6,9 +6,9 @@ size is looked at, and the few ways in which the fuzz writes an `#include` are a
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,31 +51,51 @@ def _name(source: Path) -> str:
     return f"{source.parent.name}/{source.name}" if source.name == "attention.cc" else source.stem
 
 
+@dataclass(frozen=True)
+class _Parsed:
+    """What one content says: (name as written, in quotes, can do without), revisions, whether it is an error."""
+
+    includes: tuple[tuple[str, bool, bool], ...]
+    revisions: tuple[tuple[str, int], ...]
+    broken: bool
+    digest: str
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(text: str) -> _Parsed:
+    macros = dict(_MACRO.findall(text))
+    optional = set(_ASKED.findall(text))
+    includes = []
+    for quoted, angled, macro in _LINE.findall(text):
+        name = quoted or angled or macros.get(macro, "")
+        if name:  # else a macro of the toolkit's
+            needed = "extra_" in name or "/" in quoted  # the rest are the system's
+            includes.append((name, not angled, name in optional or not needed))
+    revisions = tuple((name.lower(), int(number)) for name, number in _REVISION.findall(text))
+    return _Parsed(tuple(includes), revisions, bool(_ERROR.search(text)), hashlib.sha256(text.encode()).hexdigest())
+
+
 class _Reader:
     """Files of one moment. `missing` collects what an `#include` names and nobody has."""
 
     def __init__(self, root: Path, build_dir: Path) -> None:
         self._folders = (root / "onnxruntime", build_dir, build_dir / "_deps/cutlass-src/include")
-        self._texts: dict[Path, str] = {}
+        self._files: dict[Path, _Parsed] = {}
+        self._found: dict[Path, list[tuple[str, Path | None, bool]]] = {}
 
-    def text(self, path: Path) -> str:
-        if path not in self._texts:
-            self._texts[path] = path.read_text()
-        return self._texts[path]
+    def file(self, path: Path) -> _Parsed:
+        if path not in self._files:
+            self._files[path] = _parse(path.read_text())
+        return self._files[path]
 
-    def included(self, path: Path) -> Iterator[tuple[str, Path | None, bool]]:
+    def included(self, path: Path) -> list[tuple[str, Path | None, bool]]:
         """(name as written, the file or None, whether the compile can do without) for every `#include`."""
-        text = self.text(path)
-        macros = dict(_MACRO.findall(text))
-        optional = set(_ASKED.findall(text))
-        for quoted, angled, macro in _LINE.findall(text):
-            name = quoted or angled or macros.get(macro, "")
-            if not name:
-                continue  # a macro of the toolkit's
-            folders = self._folders if angled else (path.parent, *self._folders)
-            found = next((folder / name for folder in folders if (folder / name).is_file()), None)
-            needed = "extra_" in name or "/" in quoted  # the rest are the system's
-            yield name, found, name in optional or not needed
+        if path not in self._found:
+            self._found[path] = [
+                (name, next((folder / name for folder in ((path.parent, *self._folders) if quoted else self._folders)
+                             if (folder / name).is_file()), None), optional)
+                for name, quoted, optional in self.file(path).includes]
+        return self._found[path]
 
     def closure(self, source: Path) -> tuple[frozenset[Path], frozenset[str], bool]:
         """(files with the source, names not found, whether all that must be there is)."""
@@ -104,11 +124,10 @@ def read_sources(root: Path, build_dir: Path, environment: str = "") -> dict[str
         revisions: dict[str, int] = {}
         compiles = whole
         for path in sorted(files):
-            text = reader.text(path)
-            digest.update(f"\0{path}\0{hashlib.sha256(text.encode()).hexdigest()}".encode())
-            compiles = compiles and not _ERROR.search(text)
-            if path.name != "unit_record.h":
-                revisions.update({name.lower(): int(number) for name, number in _REVISION.findall(text)})
+            parsed = reader.file(path)
+            digest.update(f"\0{path}\0{parsed.digest}".encode())
+            compiles = compiles and not parsed.broken
+            revisions.update(parsed.revisions)
         obj = build_dir / "CMakeFiles/onnxruntime_providers_cuda.dir" / f"{str(source).lstrip('/')}.o"
         watched = any(path.parent == folder and path.suffix == ".h" for path in files)
         units[_name(source)] = UnitSource(_name(source), source, obj, files, watched, digest.hexdigest(), revisions,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tasks.evidence.receipts import sealed
 from tests.fuzz.doit_fork import ForkedDoit, preload
 from tests.fuzz.model import Artifacts, Model, look_at
 from tests.fuzz.sources import FOLDER, UnitSource, read_sources
@@ -138,7 +139,8 @@ class World:
         stat = self.build_dir.stat()
         for path in (self.state / "receipts").glob("*.json"):
             data = json.loads(path.read_text())
-            path.write_text(json.dumps({**data, "home": [stat.st_dev, stat.st_ino]}))
+            del data["sha256"]
+            path.write_text(sealed({**data, "home": [stat.st_dev, stat.st_ino]}))
 
     def configure(self, variant: Variant) -> None:
         """Wipe the build directory and configure it anew."""
