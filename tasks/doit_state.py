@@ -95,8 +95,11 @@ def _rows(database: Path) -> dict[str, Any]:
     import sqlite3
     from contextlib import closing
 
+    # A run that was killed while it wrote leaves a journal, which only a writer may roll back.
+    journal = database.with_name(database.name + "-journal")
+    mode = "rw" if journal.exists() and os.access(database, os.W_OK) else "ro"
     try:
-        with closing(sqlite3.connect(f"file:{_quoted(database)}?mode=ro", uri=True, timeout=30)) as connection:
+        with closing(sqlite3.connect(f"file:{_quoted(database)}?mode={mode}", uri=True, timeout=30)) as connection:
             verdict = connection.execute("pragma quick_check(1)").fetchone()[0]
             if verdict != "ok":
                 raise ValueError(verdict)
@@ -145,8 +148,10 @@ def _has_room(folder: Path) -> bool:
 
 
 def _database(session: Session, arguments: Sequence[str]) -> str:
-    """The path for doit's database, or ``:memory:`` where nothing may be written."""
+    """The path for doit's database, or ``:memory:`` where nothing may be written, or nothing is worth keeping."""
     import sqlite3
+
+    from tasks.doit_database import create
 
     try:
         state = session.state
@@ -163,6 +168,9 @@ def _database(session: Session, arguments: Sequence[str]) -> str:
                 _apply_marks(session, database, arguments)
             except ValueError as error:
                 _set_aside(database, str(error).splitlines()[0])
+        if _runs_tasks(arguments) and not _will_write(arguments):
+            return ":memory:"  # what only looks must work where nothing can be written any more
+        create(str(database))
     except (UserError, OSError, sqlite3.Error):
         return ":memory:"
     return str(database)
@@ -170,10 +178,15 @@ def _database(session: Session, arguments: Sequence[str]) -> str:
 
 def configuration(session: Session, reporter: type, arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """The value for `DOIT_CONFIG`."""
+    from tasks.doit_database import survive_a_full_disk
+
+    arguments = sys.argv[1:] if arguments is None else arguments
+    database = _database(session, arguments)
+    survive_a_full_disk(database, required=not _runs_tasks(arguments))
     return {
         "default_tasks": ["status"],
         "backend": "sqlite3",
-        "dep_file": _database(session, sys.argv[1:] if arguments is None else arguments),
+        "dep_file": database,
         "check_file_uptodate": ReceiptsDecide,
         "reporter": reporter,
         "verbosity": 2,

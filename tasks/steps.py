@@ -6,6 +6,7 @@ become a failed task with a message of one to three lines.
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import threading
@@ -44,7 +45,8 @@ def _guarded(session: Session, action: Action) -> Action:
         except KeyboardInterrupt:
             return TaskFailed("interrupted; nothing half-built is believed: the next run compiles it again")
         except OSError as error:
-            return TaskFailed(f"{error.filename or 'the system'}: {error.strerror or error}")
+            mend = "\n  free space, then run it again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            return TaskFailed(f"{error.filename or 'the system'}: {error.strerror or error}{mend}")
 
     return run
 

@@ -1,6 +1,7 @@
 """Receipts: what was proved about one object or one linked file, kept beside the build directory's state.
 
-Each receipt is one JSON file, replaced atomically. A receipt that cannot be read is no receipt.
+Each receipt is one JSON file, replaced atomically. A receipt that cannot be read is no receipt, and
+neither is one that is not, to the byte, what was written: it begins with the digest of the rest.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from typing import Any
 from tasks.evidence import STATE_NAME
 from tasks.evidence.snapshot import Identity, identity_of
 
-__all__ = ["FORMAT", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "file_name", "write_atomically"]
+__all__ = ["FORMAT", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "file_name", "sealed", "unsealed",
+           "write_atomically"]
 
 # Raised when what a receipt means changes (a better closure, say): older receipts prove nothing then.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,32 @@ def write_atomically(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        # A write that fails (a full disk) does not say where.
+        error.filename = error.filename or str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _seal(rest: str) -> str:
+    return f'{{"sha256": "{hashlib.sha256(rest.encode(errors="surrogateescape")).hexdigest()}", '
+
+
+def sealed(data: Mapping[str, Any]) -> str:
+    """A JSON document that begins with the SHA-256 of what follows it. `data` has one entry at least."""
+    rest = json.dumps(data)[1:]
+    return _seal(rest) + rest
+
+
+def unsealed(text: str) -> dict[str, Any] | None:
+    """The document, where it is still as :func:`sealed` made it; else None."""
+    length = len(_seal(""))
+    try:
+        data = json.loads(text) if text[:length] == _seal(text[length:]) else None
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) else None
 
 
 def file_name(unit: str) -> str:
@@ -146,13 +172,13 @@ class ReceiptStore:
 
     def _load(self, name: str) -> dict[str, Any] | None:
         try:
-            data = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8", errors="surrogateescape"))
+            data = unsealed((self._folder / f"{name}.json").read_text(encoding="utf-8", errors="surrogateescape"))
         except (OSError, ValueError):
             return None
         # A copied build directory has the files, but not the directory's identity.
-        ours = isinstance(data, dict) and data.get("format") == FORMAT and data.get("home") == list(self.home)
+        ours = data is not None and data.get("format") == FORMAT and data.get("home") == list(self.home)
         return data if ours else None
 
     def _save(self, name: str, data: Mapping[str, Any]) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._folder / f"{name}.json", json.dumps({"format": FORMAT, **data}))
+        write_atomically(self._folder / f"{name}.json", sealed({"format": FORMAT, **data}))

@@ -5,20 +5,19 @@ When one of those files is another now, the evidence is of something that is gon
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tasks.evidence.chain import Link, not_checked
-from tasks.evidence.receipts import write_atomically
+from tasks.evidence.receipts import sealed, unsealed, write_atomically
 from tasks.evidence.snapshot import Identity, Observer
 
 __all__ = ["FIRST_LINK", "RunStore"]
 
 FIRST_LINK = 4
 _LAST_LINK = 7
-_FORMAT = 1
+_FORMAT = 2
 
 
 class RunStore:
@@ -34,7 +33,7 @@ class RunStore:
                  if (identity := observer.identity(path)) and (digest := observer.digest(path))}
         document = {"format": _FORMAT, "files": known,
                     "links": [[link.n, link.verdict, list(link.evidence), link.remedy] for link in links]}
-        write_atomically(self._path, json.dumps(document))
+        write_atomically(self._path, sealed(document))
 
     def links(self, provider: str, observer: Observer, remedy: str) -> list[Link]:
         """Links 4 to 7 as the last run left them, or as `not run`."""
@@ -46,9 +45,10 @@ class RunStore:
 
     def _load(self) -> Mapping[str, Any] | None:
         try:
-            data = json.loads(self._path.read_text(encoding="utf-8", errors="surrogateescape"))
-            whole = data["format"] == _FORMAT and [entry[0] for entry in data["links"]] == [4, 5, 6, 7]
-            return data if whole and isinstance(data["files"], dict) else None
+            data = unsealed(self._path.read_text(encoding="utf-8", errors="surrogateescape"))
+            if data is None or data["format"] != _FORMAT or not isinstance(data["files"], dict):
+                return None
+            return data if [entry[0] for entry in data["links"]] == [4, 5, 6, 7] else None
         except (OSError, ValueError, KeyError, TypeError, IndexError):
             return None
 

@@ -13,7 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tasks.evidence import receipts
-from tasks.evidence.receipts import LinkReceipt, ReceiptStore, StepRecord, UnitReceipt, write_atomically
+from tasks.evidence.receipts import (
+    LinkReceipt,
+    ReceiptStore,
+    StepRecord,
+    UnitReceipt,
+    sealed,
+    unsealed,
+    write_atomically,
+)
 from tasks.evidence.snapshot import Identity
 
 ID = Identity(1, 2, 3, 4, 5)
@@ -38,6 +46,13 @@ def link(store: ReceiptStore) -> LinkReceipt:
 
 def files(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "build/.fmha/receipts").iterdir())
+
+
+def content(path: Path) -> dict[str, object]:
+    """A receipt's parts, to be changed and sealed again: what is wrong then is not the seal."""
+    data: dict[str, object] = json.loads(path.read_text())
+    del data["sha256"]
+    return data
 
 
 def test_a_units_receipt_comes_back_as_it_was(store: ReceiptStore) -> None:
@@ -141,14 +156,36 @@ def test_a_receipt_that_was_cut_anywhere_is_none(store: ReceiptStore, tmp_path: 
         assert store.unit("fmha_sm80") is None
 
 
+def test_a_receipt_with_one_flipped_bit_is_none(store: ReceiptStore, tmp_path: Path) -> None:
+    store.save_unit(unit(store))
+    store.save_link(link(store))
+    for path in files(tmp_path):
+        data = path.read_bytes()
+        for position in range(len(data)):
+            path.write_bytes(data[:position] + bytes([data[position] ^ 1 << position % 8]) + data[position + 1:])
+            assert (store.unit("fmha_sm80") if "unit" in path.name else store.link()) is None
+        path.write_bytes(data)
+    assert store.unit("fmha_sm80") == unit(store)
+    assert store.link() == link(store)
+
+
+@given(st.dictionaries(st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists), min_size=1))
+def test_what_was_sealed_comes_back(data: dict[str, object]) -> None:
+    data.pop("sha256", None)
+    back = unsealed(sealed({"format": 1, **data}))
+    assert back is not None
+    assert {key: value for key, value in back.items() if key != "sha256"} == {"format": 1, **data}
+
+
 @pytest.mark.parametrize("key", ["unit", "source", "object", "object_identity", "object_digest", "inputs", "recipe",
                                  "built", "withdrawn", "home"])
 def test_a_receipt_without_one_of_its_parts_is_none(store: ReceiptStore, tmp_path: Path, key: str) -> None:
     store.save_unit(unit(store))
     (path,) = files(tmp_path)
-    data = json.loads(path.read_text())
+    data = content(path)
+    assert store.unit("fmha_sm80") is not None
     del data[key]
-    path.write_text(json.dumps(data))
+    path.write_text(sealed(data))
     assert store.unit("fmha_sm80") is None
 
 
@@ -158,7 +195,7 @@ def test_a_receipt_without_one_of_its_parts_is_none(store: ReceiptStore, tmp_pat
 def test_a_receipt_with_a_wrong_part_is_none(store: ReceiptStore, tmp_path: Path, key: str, value: object) -> None:
     store.save_unit(unit(store))
     (path,) = files(tmp_path)
-    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    path.write_text(sealed({**content(path), key: value}))
     assert store.unit("fmha_sm80") is None
 
 

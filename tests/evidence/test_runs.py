@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tasks.evidence.chain import Link
+from tasks.evidence.receipts import sealed
 from tasks.evidence.runs import RunStore
 from tasks.evidence.snapshot import Observer
 
@@ -76,11 +77,18 @@ def test_a_provider_elsewhere_was_not_run(run: Run) -> None:
     assert run.links(run.state / "other.so")[0].evidence == ("not run with this provider",)
 
 
-@pytest.mark.parametrize("text", ["", "garbage", "[]", "null", '{"format": 1}',
-                                  '{"format": 1, "files": {}, "links": [[4]]}',
-                                  '{"format": 2, "files": {}, "links": [[4], [5], [6], [7]]}'])
+@pytest.mark.parametrize("text", ["", "garbage", "[]", "null", sealed({"format": 2}),
+                                  sealed({"format": 2, "files": {}, "links": [[4]]}),
+                                  sealed({"format": 2, "files": [], "links": [[4], [5], [6], [7]]}),
+                                  sealed({"format": 1, "files": {}, "links": [[4], [5], [6], [7]]})])
 def test_a_record_that_cannot_be_read_is_none(run: Run, text: str) -> None:
     (run.state / "run.json").write_text(text)
+    assert run.why() == "not run"
+
+
+def test_a_record_with_another_verdict_than_was_written_is_none(run: Run) -> None:
+    path = run.state / "run.json"
+    path.write_text(path.read_text().replace('"stale"', '"fresh"'))
     assert run.why() == "not run"
 
 
