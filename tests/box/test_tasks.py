@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -136,6 +137,7 @@ def test_disk_clean_on_a_terminal_asks(world: World, answer: str, status: int) -
              f"build_dir={world.configured}"]
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a background job's are ignored
         os.chdir("/")
         os.execvpe(words[0], words, clean_environment())
     text, answered, deadline = b"", False, time.monotonic() + 30
