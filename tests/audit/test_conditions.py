@@ -25,7 +25,8 @@ def test_the_build_tool_itself_agrees_once_its_records_are_settled(built: Built)
     (project.build_dir / ".fmha").mkdir()
     cells = [cell for row in project.audit()["units"] for cell in row["cells"]]
     assert [cell["confirmed"] for cell in cells] == [True] * 4
-    assert list((project.build_dir / ".fmha").iterdir()) == []
+    # The copies that ninja was asked on are gone; what a look keeps of the build files stays.
+    assert {path.name for path in (project.build_dir / ".fmha").iterdir()} == {"closures", "outline"}
 
 
 def test_the_target_of_a_linked_header_is_tracked(project: Project) -> None:

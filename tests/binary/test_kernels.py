@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sysconfig
 import time
 from pathlib import Path
 
@@ -137,8 +138,8 @@ def test_the_static_limit_is_48_kb_and_what_the_system_reserves(arch: str, share
 
 def test_the_block_limits_are_those_that_nvidias_own_headers_compute(toolkit: Toolkit) -> None:
     """CCCL's `arch_traits.h`: shared memory of a multiprocessor without what is reserved for a block."""
-    folder = toolkit.nvcc.resolve().parent.parent
-    header = next(folder.glob("**/cuda/__device/arch_traits.h"), None)
+    folders = (toolkit.nvcc.resolve().parent.parent, *Path(sysconfig.get_path("purelib")).glob("nvidia/cu*"))
+    header = next((found for folder in folders for found in folder.glob("**/cuda/__device/arch_traits.h")), None)
     if header is None:
         pytest.skip("this toolkit has no cuda/__device/arch_traits.h")
     for block in header.read_text().split("arch_traits<arch_id::sm_")[1:]:
