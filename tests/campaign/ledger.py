@@ -82,10 +82,11 @@ class Ledger:
                      _mark(self.place.provider), {name: _mark(one.source) for name, one in compiles.items()}, compiles)
 
     def note_compiles(self, before: Sight, after: Sight) -> set[str]:
-        """Which objects are others now; what they were compiled from is what lies there."""
+        """Which objects are others now; they were compiled from what lies there, unless that was edited meanwhile."""
         remade = {name for name, mark in after.objects.items() if mark != before.objects.get(name)}
         for name in remade:
-            self._compiled[name] = after.truth.openings.get(name, "")
+            steady = before.truth.edits.get(name) == after.truth.edits.get(name)
+            self._compiled[name] = after.truth.openings.get(name, "") if steady else "edited meanwhile"
         return remade
 
     def left_by_column(self, sight: Sight) -> None:

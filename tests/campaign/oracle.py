@@ -48,12 +48,14 @@ class Truth:
 
     `revisions` maps units that open a watched header to the revision of each header they contain; other units are
     no part of any claim. `openings` maps them to a digest of everything that the compiler opens for them and of its
-    command. Both lack a unit that does not compile; then `compiles` is False.
+    command, `edits` to one of what people edit of it: what lies outside the build directory. All lack a unit that
+    does not compile; then `compiles` is False.
     """
 
     compiles: bool
     revisions: Revisions
     openings: Mapping[str, str]
+    edits: Mapping[str, str]
 
 
 def _unit_names(sources: list[Path]) -> list[str]:
@@ -107,9 +109,11 @@ class Oracle:
             watched = {os.path.realpath(path) for path in place.fmha.glob("*.h")}
             with ThreadPoolExecutor(self._jobs) as pool:
                 found = list(pool.map(lambda one: _preprocess(one, place, watched), read_compiles(place.build_dir)))
-            revisions = {name: held for name, held, _ in found if held}
-            self._known[key] = Truth(all(held is not None for _, held, _ in found), revisions,
-                                     {name: digest for name, held, digest in found if held})
+            watching = {one.name: one for one in found if one.revisions}
+            self._known[key] = Truth(all(one.revisions is not None for one in found),
+                                     {name: one.revisions or {} for name, one in watching.items()},
+                                     {name: one.opened for name, one in watching.items()},
+                                     {name: one.edited for name, one in watching.items()})
         return self._known[key]
 
 
@@ -127,24 +131,39 @@ def _state_of(place: Place) -> str:
     return digest.hexdigest()
 
 
-def _preprocess(compile_: Compile, place: Place, watched: set[str]) -> tuple[str, dict[str, int] | None, str]:
-    """(unit, revisions or None where it does not compile, digest of what was opened); empty where nothing watched is."""
+@dataclass(frozen=True)
+class _Unit:
+    """One preprocessed unit: revisions (None where it does not compile), digests of what was opened and of the edits."""
+
+    name: str
+    revisions: dict[str, int] | None
+    opened: str = ""
+    edited: str = ""
+
+
+def _preprocess(compile_: Compile, place: Place, watched: set[str]) -> _Unit:
     told = place.tree.root
     words = [word.replace(str(told), str(place.root)) if place.root != told and str(place.build_dir) not in word
              else word for word in compile_.words]
     done = subprocess.run(words, cwd=compile_.workdir, env=clean_environment(place.environ), capture_output=True,
                           check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
-        return compile_.name, None, ""
+        return _Unit(compile_.name, None)
     opened = {compile_.workdir / os.fsdecode(name) for name in set(_LINE_MARKER.findall(done.stdout))
               if not name.startswith((b"/usr/", b"<"))}
     if not watched.intersection(map(os.path.realpath, opened)):
-        return compile_.name, {}, ""
-    digest = hashlib.sha256("\0".join(words).encode())
-    for path in sorted(path for path in opened if path.is_file()):
-        digest.update(os.fsencode(path) + b"\0" + path.read_bytes())
+        return _Unit(compile_.name, {})
+    files = sorted(path for path in opened if path.is_file())
+    edited = [path for path in files if not path.is_relative_to(place.build_dir)]
     revisions = {name.decode(): int(number) for name, number in _REVISION.findall(done.stdout)}
-    return compile_.name, revisions, digest.hexdigest()
+    return _Unit(compile_.name, revisions, _digest(words, files), _digest([], edited))
+
+
+def _digest(words: list[str], files: list[Path]) -> str:
+    digest = hashlib.sha256("\0".join(words).encode())
+    for path in files:
+        digest.update(os.fsencode(path) + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def held_by(place: Place) -> Revisions | None:

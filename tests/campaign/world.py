@@ -182,9 +182,12 @@ class World:
         """The depfiles that lie beside the objects (with ninja there are none)."""
         return [path for one in self.objects() if (path := one.with_name(f"{one.name}.d")).exists()]
 
-    def records(self, *names: str) -> list[Path]:
-        """make's records of these names."""
-        return [path for name in names for path in self.place.build_dir.glob(f"CMakeFiles/*.dir/{name}")]
+    def forget_records(self) -> None:
+        """make's records of the headers, as they are after configuring and before the first build."""
+        for folder in self.place.build_dir.glob("CMakeFiles/*.dir"):
+            (folder / "compiler_depend.internal").unlink(missing_ok=True)
+            if (made := folder / "compiler_depend.make").exists():
+                made.write_text("# Empty compiler generated dependencies file.\n")
 
     def reconfigure(self, *defines: str) -> None:
         """CMake once more, with more cache entries."""

@@ -201,8 +201,9 @@ def fast_target(w: World) -> None:
     with w.others():
         for obj in w.objects():
             obj.unlink()
-        for path in [*w.depfiles(), *w.records("compiler_depend.make", "compiler_depend.internal")]:
+        for path in w.depfiles():
             path.unlink()
+        w.forget_records()
     w.edit("kernel_forward")
     w.wrap_build(build=_only_objects(w))
     w.place.script()

@@ -8,9 +8,6 @@ from tests.campaign.cells import gap, make, ninja
 from tests.campaign.scenario import scenario
 from tests.campaign.world import World
 
-_MAKE_RECORDS = ("compiler_depend.make", "compiler_depend.internal")
-
-
 def _edited(w: World) -> None:
     w.edit("kernel_forward")
     w.look()
@@ -22,24 +19,32 @@ def _edited(w: World) -> None:
 
 @scenario("the depfiles and make's records are deleted", fits=make, quick=True)
 def depfiles_deleted(w: World) -> None:
-    for path in [*w.depfiles(), *w.records(*_MAKE_RECORDS)]:
+    for path in w.depfiles():
         path.unlink()
+    w.forget_records()
     _edited(w)
 
 
 @scenario("make's records are deleted and the depfiles stay", fits=make)
 def records_deleted(w: World) -> None:
-    for path in w.records(*_MAKE_RECORDS):
-        path.unlink()
+    w.forget_records()
     _edited(w)
+
+
+@scenario("make's records are gone, and make stops", fits=make)
+def records_gone(w: World) -> None:
+    for path in w.place.build_dir.glob("CMakeFiles/*.dir/compiler_depend.make"):
+        path.unlink()
+    w.look()
+    w.edit("kernel_forward")
+    w.update()
 
 
 @scenario("the depfiles are empty", fits=make)
 def depfiles_empty(w: World) -> None:
     for path in w.depfiles():
         path.write_bytes(b"")
-    for path in w.records(*_MAKE_RECORDS):
-        path.unlink()
+    w.forget_records()
     _edited(w)
 
 
@@ -48,8 +53,7 @@ def depfiles_truncated(w: World) -> None:
     for path in w.depfiles():
         content = path.read_bytes()
         path.write_bytes(content[:len(content) // 2])
-    for path in w.records(*_MAKE_RECORDS):
-        path.unlink()
+    w.forget_records()
     _edited(w)
 
 
@@ -57,8 +61,7 @@ def depfiles_truncated(w: World) -> None:
 def depfiles_of_temporaries(w: World) -> None:
     for path in w.depfiles():
         path.write_text(f"{path.with_suffix('')}: /tmp/tmpxft_0000_0000-6_gone.cpp1.ii\n")
-    for path in w.records(*_MAKE_RECORDS):
-        path.unlink()
+    w.forget_records()
     _edited(w)
 
 
