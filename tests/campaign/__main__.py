@@ -31,11 +31,17 @@ def _arguments() -> argparse.Namespace:
 
 
 def _work(arguments: argparse.Namespace) -> list[tuple[Cell, list[Scenario]]]:
-    cells = QUICK if arguments.quick else (*GRID, *SHAPES, *(() if arguments.no_device else DEVICE))
+    cells = QUICK if arguments.quick else (*DEVICE[: 0 if arguments.no_device else None], *GRID, *SHAPES)
     cells = tuple(cell for cell in cells if all(word in cell.label for word in arguments.cell))
     chosen = [one for one in SCENARIOS if (one.quick or not arguments.quick)
               and (not arguments.scenario or any(text in one.name for text in arguments.scenario))]
-    return [(cell, [one for one in chosen if one.fits(cell)]) for cell in cells]
+    fitting = [(cell, [one for one in chosen if one.fits(cell)]) for cell in cells]
+    if not arguments.quick:
+        return fitting
+    # What fits several quick cells runs in one of them, in turn.
+    return [(cell, [one for number, one in enumerate(chosen) if one.fits(cell)
+                    and (number % len(cells) == place or sum(one.fits(other) for other in cells) == 1)])
+            for place, (cell, _) in enumerate(fitting)]
 
 
 def main() -> int:
@@ -47,6 +53,8 @@ def main() -> int:
     def tell(outcomes: list[Outcome]) -> None:
         done.extend(outcomes)
         console.print(f"{outcomes[0].cell if outcomes else '-'}: {len(outcomes)} runs done")
+        if arguments.json and not to_stdout:
+            write_document(as_document(done, time.monotonic() - started), arguments.json)
         for outcome in outcomes:
             if outcome.error:
                 console.print(f"BROKEN {outcome.scenario} [{outcome.column}]\n{outcome.error}", markup=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import product
 
-__all__ = ["DEVICE", "GRID", "QUICK", "SHAPES", "Cell", "any_cell", "gap", "host", "make", "module", "ninja", "nowhere", "plugin",
-           "shared"]
+__all__ = ["DEVICE", "GRID", "QUICK", "SHAPES", "Cell", "any_cell", "gap", "host", "make", "module", "ninja",
+           "nowhere", "plugin", "relocatable", "shared"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,11 @@ def module(cell: Cell) -> bool:
 def gap(cell: Cell) -> bool:
     """Where the depfiles leave the watched headers out."""
     return host(cell) and cell.gap
+
+
+def relocatable(cell: Cell) -> bool:
+    """Where device code is relocatable, so that there is a device link."""
+    return cell.device == "rdc"
 
 
 def plugin(cell: Cell) -> bool:

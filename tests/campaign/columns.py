@@ -204,7 +204,8 @@ def task_object():
 
 
 def task_build():
-    return {{"task_dep": ["object"], "file_dep": sorted({{path for unit in survey.units.values() for path in inputs(unit)}}),
+    everything = {{path for unit in survey.units.values() for path in inputs(unit)}}
+    return {{"task_dep": ["object"], "file_dep": sorted(everything),
             "targets": [survey.provider],
             "actions": [[str(survey.location.ort_root / "build.sh"), "--build", "--parallel", "1",
                          "--build_dir", str(build_dir.parent), "--config", build_dir.name]]}}

@@ -9,6 +9,7 @@ object was rebuilt or replaced by others) "not fresh" is no alarm, and "fresh" i
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,11 +83,15 @@ class Ledger:
                      _mark(self.place.provider), {name: _mark(one.source) for name, one in compiles.items()}, compiles)
 
     def note_compiles(self, before: Sight, after: Sight) -> set[str]:
-        """Which objects are others now; they were compiled from what lies there, unless that was edited meanwhile."""
+        """Which objects are others now; they were compiled from what lies there, unless that was edited meanwhile.
+
+        An object that is no newer than the one before was laid down by something that is no compiler.
+        """
         remade = {name for name, mark in after.objects.items() if mark != before.objects.get(name)}
         for name in remade:
             steady = before.truth.edits.get(name) == after.truth.edits.get(name)
-            self._compiled[name] = after.truth.openings.get(name, "") if steady else "edited meanwhile"
+            known = steady and not _is_laid_down(before.objects.get(name), after.objects[name])
+            self._compiled[name] = after.truth.openings.get(name, "") if known else "not known"
         return remade
 
     def left_by_column(self, sight: Sight) -> None:
@@ -135,6 +140,10 @@ class Ledger:
             self.checks.append(Check("recompiled_needlessly", step, "", names, len(needless)))
             if before.holds and not changed and not self.is_foreign(before):
                 self.checks.append(Check("false_alarm", step, "recompiled", f"in place: {names}"))
+
+
+def _is_laid_down(before: _Mark | None, after: _Mark | None) -> bool:
+    return before is not None and after is not None and before[2] <= time.time_ns() and after[2] <= before[2]
 
 
 def _was_forced(before: Sight, after: Sight, name: str) -> bool:

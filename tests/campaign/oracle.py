@@ -21,7 +21,7 @@ from tests.binary.toolkit import tool
 from tests.campaign.place import Place
 from tests.support import clean_environment, run
 
-__all__ = ["Compile", "Oracle", "Truth", "held_by"]
+__all__ = ["Compile", "Oracle", "Truth", "device_revisions", "held_by", "holds", "read_compiles"]
 
 Revisions = Mapping[str, Mapping[str, int]]
 
@@ -123,6 +123,8 @@ def _state_of(place: Place) -> str:
     for top in (place.folder, *((place.root,) if not place.root.is_relative_to(place.folder) else ())):
         for at, folders, files in os.walk(top):
             folders.sort()
+            links = [path for name in folders if os.path.islink(path := os.path.join(at, name))]
+            digest.update(repr([(path, os.readlink(path)) for path in links]).encode())
             for name in sorted(files):
                 if name.endswith(_SUFFIXES) or name == "compile_commands.json":
                     path = os.path.join(at, name)
@@ -133,7 +135,7 @@ def _state_of(place: Place) -> str:
 
 @dataclass(frozen=True)
 class _Unit:
-    """One preprocessed unit: revisions (None where it does not compile), digests of what was opened and of the edits."""
+    """One preprocessed unit: revisions (None where it does not compile), digests of what was opened and edited."""
 
     name: str
     revisions: dict[str, int] | None
@@ -209,4 +211,5 @@ def _device_answer(place: Place, truth: Truth) -> dict[str, bool]:
         for name, number in revisions.items():
             wanted.setdefault(name, set()).add(number)
     found = device_revisions(place)
-    return {f"device code of {name}": found[name] <= wanted.get(name, set()) for name in found} or {"device code": False}
+    held = {f"device code of {name}": numbers <= wanted.get(name, set()) for name, numbers in found.items()}
+    return held or {"device code": False}

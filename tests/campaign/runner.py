@@ -57,7 +57,8 @@ class _Column:
         """Up to date by its own way: what every scenario starts from."""
         claim = self.column.update(self._place)
         ledger = Ledger(self._place, self._oracle)
-        assert claim.fresh and ledger.see().holds, f"{self.column.name} has no state to start from: {claim}"
+        ready = claim.fresh and ledger.see().holds
+        assert ready, f"{self.column.name} has no state to start from: {claim}"
         self._pristine = Pristine(self._place, self._store)
 
     def run(self, scenario: Scenario) -> Outcome:
@@ -77,7 +78,7 @@ class _Column:
 
 
 def run_cell(cell: Cell, scenarios: Sequence[Scenario], folder: Path, columns: Sequence[Column] = COLUMNS,
-             tell: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:
+             tell: Callable[[Outcome], object] = bool) -> list[Outcome]:
     """All scenarios of one cell, column after column, in `folder`, which is removed afterwards."""
     place = Place(folder / "place", cell)
     place.configure()

@@ -65,7 +65,7 @@ def _undecidable(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 
 def print_table(outcomes: Sequence[Outcome], seconds: float, console: Console) -> None:
-    """One row a cell with `false green / false alarm / needless recompiles` for each column, then what to know of it."""
+    """One row a cell with the three figures of each column, then what there is to know of them."""
     columns = _columns(outcomes)
     table = Table(title="false green / false alarm / units recompiled needlessly", title_justify="left")
     table.add_column("cell")

@@ -1,4 +1,4 @@
-"""What a scenario can do to the world of one column: edit, set times, build by hand, wait, break; then ask the column."""
+"""What a scenario can do to the world of one column: edit, set times, build by hand, break; then ask the column."""
 
 from __future__ import annotations
 
@@ -205,8 +205,8 @@ class World:
         script = self.place.root / "build.sh"
         real = script.with_name("build.sh.real")
         script.rename(real)
-        script.write_text(f'#!/bin/bash\ncd "{self.place.root}"\ncp -p "$0.real" "$0.next"; mv "$0.next" "$0"\n{before}\n'
-                          f"{build.replace('$0.real', '$0')}\nstatus=$?\n{after}\nexit $status\n")
+        script.write_text(f'#!/bin/bash\ncd "{self.place.root}"\ncp -p "$0.real" "$0.next"; mv "$0.next" "$0"\n'
+                          f"{before}\n{build.replace('$0.real', '$0')}\nstatus=$?\n{after}\nexit $status\n")
         script.chmod(0o755)
 
     def swap(self, path: Path, change: Callable[[], object]) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 
-from tests.campaign.cells import host, make, shared
+from tests.campaign.cells import host, make, relocatable, shared
 from tests.campaign.scenario import scenario
 from tests.campaign.world import World
 
@@ -34,7 +34,7 @@ def by_hand_nothing(w: World) -> None:
     w.update()
 
 
-@scenario("an object is replaced by that of the code before, with a new time", quick=True)
+@scenario("an object is replaced by that of the code before, with a new time")
 def object_replaced(w: World) -> None:
     kept = w.object("fmha_sm80").read_bytes()
     w.edit("kernel_forward")
@@ -134,7 +134,7 @@ def broken_and_put_back(w: World) -> None:
     w.update()
 
 
-@scenario("the build command hides a failed compile", quick=True)
+@scenario("the build command hides a failed compile")
 def hidden_failure(w: World) -> None:
     header = w.header("kernel_forward")
     good = w.swap(header, lambda: header.write_text(header.read_text() + "\n#error broken\n"))
@@ -182,8 +182,8 @@ def three_of_four(w: World) -> None:
 
 @scenario("a launcher's cache lays down the old object with a new time", fits=shared,
           undecidable=host,
-          reason="a host compiler's object says nothing of its inputs: equal bytes are what a comment's edit leaves, too. "
-                 "A launcher that hands out the object of other code is trusted like the compiler that it stands for; "
+          reason="a host compiler's object says nothing of its inputs: equal bytes are what a comment's edit leaves, "
+                 "too. A launcher that hands out the object of other code is trusted like the compiler that it stands for; "
                  "nvcc's objects never have equal bytes, so there it is found out")
 def lying_cache(w: World) -> None:
     obj = w.object("fmha_sm80")
@@ -258,5 +258,17 @@ def killed_and_undone(w: World) -> None:
         kept = w.swap(header, lambda: w.edit("kernel_forward"))
         w.killed(0.7)
         header.write_bytes(kept)
+    w.look()
+    w.update()
+
+
+@scenario("the device-link object of the code before is linked by hand", fits=relocatable)
+def old_device_link(w: World) -> None:
+    device_link = next(w.place.build_dir.rglob("cmake_device_link.o"))
+    kept = device_link.read_bytes()
+    w.edit("kernel_forward")
+    w.update()
+    device_link.write_bytes(kept)
+    w.by_hand()
     w.look()
     w.update()

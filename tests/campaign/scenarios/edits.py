@@ -9,7 +9,7 @@ from tests.campaign.scenario import scenario
 from tests.campaign.world import World
 
 
-@scenario("a nested header is edited", fits=any_cell, quick=True)
+@scenario("a nested header is edited", fits=any_cell)
 def nested(w: World) -> None:
     w.edit("kernel_forward")
     w.look()
@@ -17,7 +17,7 @@ def nested(w: World) -> None:
     w.update()
 
 
-@scenario("a header that other folders' units include is edited", quick=True)
+@scenario("a header that other folders' units include is edited")
 def interface(w: World) -> None:
     w.edit("memory_efficient_attention")
     w.look()
@@ -113,7 +113,7 @@ def edited_while_compiling(w: World) -> None:
     w.update()
 
 
-@scenario("a header is edited after the compile has read it, before the build ends", quick=True)
+@scenario("a header is edited after the compile has read it, before the build ends")
 def edited_before_the_end(w: World) -> None:
     w.edit("kernel_forward")
     # The compiler writes the object last: so its time is later than that of the edit.

@@ -8,6 +8,7 @@ from tests.campaign.cells import gap, make, ninja
 from tests.campaign.scenario import scenario
 from tests.campaign.world import World
 
+
 def _edited(w: World) -> None:
     w.edit("kernel_forward")
     w.look()
@@ -17,7 +18,7 @@ def _edited(w: World) -> None:
     w.update()
 
 
-@scenario("the depfiles and make's records are deleted", fits=make, quick=True)
+@scenario("the depfiles and make's records are deleted", fits=make)
 def depfiles_deleted(w: World) -> None:
     for path in w.depfiles():
         path.unlink()
@@ -69,7 +70,7 @@ def _deps_log(w: World) -> Path:
     return w.place.build_dir / ".ninja_deps"
 
 
-@scenario("ninja's record is deleted while the objects remain", fits=ninja, quick=True)
+@scenario("ninja's record is deleted while the objects remain", fits=ninja)
 def deps_log_deleted(w: World) -> None:
     _deps_log(w).unlink()
     _edited(w)

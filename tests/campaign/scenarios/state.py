@@ -1,4 +1,4 @@
-"""State and surroundings: the environment, copies of the build directory, damaged or manipulated state, other checkouts."""
+"""State and surroundings: environment, copied build directories, damaged or manipulated state, other checkouts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.campaign.world import World
 from tests.support import FMHA
 
 
-@scenario("CPATH names a folder with another header", quick=True)
+@scenario("CPATH names a folder with another header")
 def cpath(w: World) -> None:
     # Before the folders that the build marks as SYSTEM.
     header = w.place.build_dir / "_deps/cutlass-src/include/cutlass/fast_math.h"
@@ -69,7 +69,7 @@ def restored(w: World) -> None:
     w.update()
 
 
-@scenario("the build directory belongs to another checkout", fits=module, quick=True)
+@scenario("the build directory belongs to another checkout", fits=module)
 def other_checkout(w: World) -> None:
     other = w.place.folder / "other"
     shutil.copytree(w.place.root, other, symlinks=True, ignore=shutil.ignore_patterns("build"))
@@ -81,7 +81,7 @@ def other_checkout(w: World) -> None:
     w.update()
 
 
-@scenario("the state is garbage", quick=True)
+@scenario("the state is garbage")
 def garbage(w: World) -> None:
     for path in w.column.state(w.place):
         if path.exists():
@@ -122,7 +122,7 @@ def ignored(w: World) -> None:
     w.update()
 
 
-@scenario("doit's state is reset on a stale tree", quick=True)
+@scenario("doit's state is reset on a stale tree")
 def reset(w: World) -> None:
     w.edit("kernel_forward")
     w.age(w.header("kernel_forward"))
