@@ -31,7 +31,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _work(arguments: argparse.Namespace) -> list[tuple[Cell, list[Scenario]]]:
-    cells = QUICK if arguments.quick else (*DEVICE[: 0 if arguments.no_device else None], *GRID, *SHAPES)
+    cells = QUICK if arguments.quick else (*GRID, *SHAPES, *DEVICE[: 0 if arguments.no_device else None])
     cells = tuple(cell for cell in cells if all(word in cell.label for word in arguments.cell))
     chosen = [one for one in SCENARIOS if (one.quick or not arguments.quick)
               and (not arguments.scenario or any(text in one.name for text in arguments.scenario))]

@@ -26,7 +26,8 @@ __all__ = ["Compile", "Oracle", "Truth", "device_revisions", "held_by", "holds",
 Revisions = Mapping[str, Mapping[str, int]]
 
 _REVISION = re.compile(rb"\bminiort_rev_(\w+)_(\d+)\s*=")
-_DEVICE_REVISION = re.compile(r"\bminiort_rev_(\w+?)_(\d+)\b")
+# The compiler puts more in front of a static variable's name.
+_DEVICE_REVISION = re.compile(r"miniort_rev_(\w+?)_(\d+)(?!\w)")
 _LINE_MARKER = re.compile(rb'^# \d+ "((?:[^"\\]|\\.)*)"', re.M)
 _SUFFIXES = (".h", ".cu", ".cc", ".in", ".txt", ".cmake", ".rsp", ".cuh", ".inc", ".ninja")
 
