@@ -183,8 +183,8 @@ def three_of_four(w: World) -> None:
 @scenario("a launcher's cache lays down the old object with a new time", fits=shared,
           undecidable=host,
           reason="a host compiler's object says nothing of its inputs, and equal bytes are what a comment's edit "
-                 "leaves, too. A launcher that hands out the object of other code is trusted like the compiler that it stands "
-                 "for; nvcc's objects never have equal bytes, so there it is found out")
+                 "leaves, too. A launcher that hands out the object of other code is trusted like the compiler that it "
+                 "stands for; nvcc's objects never have equal bytes, so there it is found out")
 def lying_cache(w: World) -> None:
     obj = w.object("fmha_sm80")
     kept = obj.with_name("kept")
