@@ -15,7 +15,8 @@ from tests.campaign.scenario import SCENARIOS
 from tests.campaign.table import as_document, is_clean
 
 SEED = ("a header is edited and bears a time of 2001", "nothing is edited", "an edit is built by hand",
-        "the provider is put back to the one before the edit")
+        "the provider is put back to the one before the edit",
+        "a header that a command of the build generates changes")
 
 
 def _outcomes(folder: Path, cell: Cell, columns: Sequence = COLUMNS) -> list[Outcome]:
