@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.closure import cache, names, resolve
+from tasks.checkout import reading
+from tasks.closure import cache, disk, resolve
 from tasks.closure.cache import ClosureCache
 from tasks.closure.catalogue import Closure
 from tests.closure.forest import Forest
@@ -71,7 +72,6 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Path(path).read_bytes()
 
     monkeypatch.setattr(resolve, "read_source", noting)
-    monkeypatch.setattr(cache, "read_source", noting)
     return read
 
 
@@ -270,7 +270,7 @@ def test_an_edit_within_a_clock_tick_of_the_look_is_seen(looks: Looks, monkeypat
     header = looks.forest.root / "two/x.h"
     header.write_text("#include <a.h>\n")
     with monkeypatch.context() as patch:
-        patch.setattr(names, "_TICK_NS", 10**12)
+        patch.setattr(reading, "_TICK_NS", 10**12)
         looks.look()
     stamp = header.stat()
     header.write_text("#include <y.h>\n")
@@ -282,7 +282,7 @@ def test_an_edit_within_a_clock_tick_of_the_look_is_seen(looks: Looks, monkeypat
         return os.stat_result(list(found), times) if os.fspath(path) == str(header) else found  # type: ignore[call-overload]
 
     monkeypatch.setattr(os, "stat", stat_of_a_clock_that_stands)
-    assert names.stamp_of(str(header)) == names.Stamp(stamp.st_dev, stamp.st_ino, stamp.st_size, stamp.st_mtime_ns,
+    assert reading.stamp_of(str(header)) == reading.Stamp(stamp.st_dev, stamp.st_ino, stamp.st_size, stamp.st_mtime_ns,
                                                       stamp.st_ctime_ns)
     assert "one/y.h" in looks.files()["u"]
 
@@ -291,7 +291,7 @@ def test_a_name_that_comes_within_a_clock_tick_of_the_look_is_seen(
         looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = looks.forest.root / "one"
     with monkeypatch.context() as patch:
-        patch.setattr(names, "_TICK_NS", 10**12)
+        patch.setattr(reading, "_TICK_NS", 10**12)
         looks.look()
     stamp = folder.stat()
     looks.forest.write({"one/x.h": ""})
@@ -307,7 +307,7 @@ def test_a_name_that_comes_within_a_clock_tick_of_the_look_is_seen(
 def test_a_stamp_from_the_future_is_read_again(
         looks: Looks, scanned: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(names.time, "time_ns", lambda: 10**9)
+        patch.setattr(disk.time, "time_ns", lambda: 10**9)
         looks.look()
     scanned.clear()
     looks.look()
