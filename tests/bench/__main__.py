@@ -1,0 +1,187 @@
+"""`python -m tests.bench`: what the commands cost beside make, ninja, a plain doit graph and the manual ritual.
+
+Every figure is a whole process, medians of runs taken in turn, on a generated tree of ONNX Runtime's
+size (700 units, 3,000 headers, 330 headers a unit) that is compiled by the host compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench.generated import FAMILIES, FMHA, generate
+from tests.bench.measure import Figure, in_turn, run
+from tests.support import PROJECT, clean_environment
+
+_PROVIDER = "onnxruntime_providers_cuda"
+_STOCK = """def task_one():
+    return {"actions": ["true"], "file_dep": ["dodo.py"], "targets": []}
+"""
+Timing = tuple[float, float, float]
+
+
+class Bench:
+    """One generated tree, built once with make and once with ninja, under proof in both."""
+
+    def __init__(self, folder: Path, units: int, headers: int) -> None:
+        self.root = folder / "ort"
+        generate(self.root, units, headers, each=max(10, headers // 9))
+        self.make, self.ninja = self.root / "build/Linux/Make", self.root / "build/Linux/Ninja"
+        (folder / "stock").mkdir()
+        (folder / "stock/dodo.py").write_text(_STOCK)
+        self._stock = folder / "stock"
+        self.environ = clean_environment()
+        self.environ.pop("PYTHONDONTWRITEBYTECODE")  # a user's modules are compiled once
+        for build_dir, generator in ((self.make, "Unix Makefiles"), (self.ninja, "Ninja")):
+            self.run("cmake", "-G", generator, "-S", str(self.root / "cmake"), "-B", str(build_dir),
+                     "-DCMAKE_BUILD_TYPE=Release")
+            self.doit("rebuild_fmha", build_dir)
+
+    def run(self, *words: str, cwd: Path = PROJECT) -> Timing:
+        return run(words, cwd, self.environ)
+
+    def doit(self, task: str, build_dir: Path) -> Timing:
+        return self.run(sys.executable, "-m", "doit", *task.split(), f"ort_root={self.root}", f"build_dir={build_dir}")
+
+    def plain(self, build_dir: Path) -> Timing:
+        return self.run("cmake", "--build", str(build_dir), "--target", _PROVIDER, "--parallel", "2")
+
+    def stock(self) -> Timing:
+        return self.run(sys.executable, "-m", "doit", cwd=self._stock)
+
+    def unit(self, name: str) -> Path:
+        return self.root / FMHA / f"{name}.cu"
+
+    def edit(self, path: Path) -> None:
+        with path.open("a") as file:
+            file.write(f"// {time.time_ns()}\n")
+
+    def edited(self, path: Path, build: Callable[[], Timing]) -> Timing:
+        self.edit(path)
+        return build()
+
+    def ritual(self, path: Path) -> Timing:
+        """Edit, touch every unit of the folder, build, compare times."""
+        self.edit(path)
+        for name in FAMILIES:
+            os.utime(self.unit(name))
+        timing = self.plain(self.make)
+        for built in (*self.make.rglob("fmha_*.o"), *self.make.glob("*.so")):
+            assert built.stat().st_mtime_ns > path.stat().st_mtime_ns
+        return timing
+
+
+def _nothing_to_do(bench: Bench, rounds: int) -> dict[str, Figure]:
+    return in_turn({
+        "plain doit graph of one task": bench.stock,
+        "doit status": lambda: bench.doit("status", bench.make),
+        "doit rebuild_fmha": lambda: bench.doit("rebuild_fmha", bench.make),
+        "doit verify": lambda: bench.doit("verify", bench.make),
+        "doit rebuild_fmha, Ninja": lambda: bench.doit("rebuild_fmha", bench.ninja),
+        "cmake --build, Makefiles": lambda: bench.plain(bench.make),
+        "cmake --build, Ninja": lambda: bench.plain(bench.ninja),
+    }, rounds)
+
+
+def _edits(bench: Bench, rounds: int) -> dict[str, Figure]:
+    header, unit = bench.root / FMHA / "kernel_forward.h", bench.unit("fmha_sm80")
+    figures = in_turn({
+        "header of four units: doit verify": lambda: bench.edited(header, lambda: bench.doit("verify", bench.make)),
+        "header of four units: touch, build, compare times": lambda: bench.ritual(header),
+        "one unit: doit verify": lambda: bench.edited(unit, lambda: bench.doit("verify", bench.make)),
+        "one unit: cmake --build": lambda: bench.edited(unit, lambda: bench.plain(bench.make)),
+        "one unit: touch, build, compare times": lambda: bench.ritual(unit),
+    }, rounds)
+    bench.doit("rebuild_fmha", bench.make)
+    return figures
+
+
+def _closures(bench: Bench) -> dict[str, Any]:
+    """The closures of all units, cold and kept, and the compiler's own `-M` on a sample."""
+    from tasks.checkout.locate import locate
+    from tasks.checkout.model import read_checkout
+    from tasks.closure.cache import ClosureCache
+
+    location = locate(bench.root, bench.make, bench.root)
+    checkout = read_checkout(location, "auto", "onnxruntime_provider_test")
+    units = {unit.name: (unit.source, unit.compile_line(bench.environ).search) for unit in checkout.units}
+    kept = bench.root.parent / "closures"
+
+    def look() -> float:
+        started = time.perf_counter()
+        cache = ClosureCache(kept, (), (str(bench.root),))
+        cache.closures(units)
+        took = time.perf_counter() - started
+        cache.save()
+        return took
+
+    cold = look()
+    time.sleep(0.1)
+    look()
+    warm = min(look() for _ in range(3))
+    sample = list(units.values())[:: max(1, len(units) // 20)]
+    started = time.perf_counter()
+    for source, search in sample:
+        folders = [f"-I{folder}" for folder in (*search.quote, *search.angle)]
+        bench.run("g++", "-M", "-MF", "/dev/null", "-x", "c++", *folders, str(source))
+    compiler = (time.perf_counter() - started) / len(sample) * len(units)
+    return {"units": len(units), "cold_s": cold, "kept_s": warm, "compiler_M_s_extrapolated": compiler}
+
+
+def _show(console: Console, title: str, figures: dict[str, Figure]) -> None:
+    table = Table(title=title, title_justify="left")
+    for column in ("", "wall s", "processor s", "peak MB", "of the first"):
+        table.add_column(column, justify="left" if not column else "right")
+    first = next(iter(figures.values())).median
+    for name, figure in figures.items():
+        table.add_row(name, f"{figure.median:.2f}", f"{figure.median_cpu:.2f}", f"{figure.peak_mb:.0f}",
+                      f"{figure.median / first:.2f}")
+    console.print(table)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--json", metavar="FILE", help="write every figure there")
+    parser.add_argument("--rounds", type=int, default=7, help="counted runs of each command (7)")
+    parser.add_argument("--units", type=int, default=700)
+    parser.add_argument("--headers", type=int, default=3_000)
+    arguments = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    folder = Path(tempfile.mkdtemp(prefix="fmha-bench-"))
+    try:
+        small = Bench(folder / "small", arguments.units // 10, arguments.headers // 10)
+        bench = Bench(folder / "large", arguments.units, arguments.headers)
+        groups = {"nothing to do": _nothing_to_do(bench, arguments.rounds),
+                  "nothing to do, a tenth of the tree": _nothing_to_do(small, arguments.rounds),
+                  "an edit": _edits(bench, max(3, arguments.rounds // 2))}
+        closures = _closures(bench)
+    finally:
+        shutil.rmtree(folder)
+    for title, figures in groups.items():
+        _show(console, title, figures)
+    console.print(f"closures of {closures['units']} units: {closures['cold_s']:.2f} s from the sources, "
+                  f"{closures['kept_s']:.3f} s kept; g++ -M: {closures['compiler_M_s_extrapolated']:.0f} s "
+                  "(20 units, extrapolated)")
+    if arguments.json:
+        document = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
+                    "python": platform.python_version(), "closures": closures,
+                    "groups": {title: {name: {"wall": figure.wall, "cpu": figure.cpu, "peak_mb": figure.peak_mb}
+                                       for name, figure in figures.items()} for title, figures in groups.items()}}
+        Path(arguments.json).write_text(json.dumps(document, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
