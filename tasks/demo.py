@@ -31,7 +31,9 @@ class _Demo:
         self._root = session.project / ".demo"
         self._build = self._root / "build" / "Linux" / "Release"
         self._log = self._root / "demo.log"
-        self._generator = session.settings.options.get("generator", "Unix Makefiles")
+        # Ninja comes from PyPI with the rest; make does not.
+        usual = "Unix Makefiles" if shutil.which("make") else "Ninja"
+        self._generator = session.settings.options.get("generator", usual)
 
     def run(self) -> None:
         self._copy()
