@@ -70,7 +70,7 @@ class _Demo:
             self._edit(built + 2, "1.0")
             self._tests("FAIL -> PASS", expected=None)
         print(f"\nDone. The checkout is {self._root}, the evidence {self._build / '.fmha'}.\n"
-              f"Go on by hand: FMHA_CONFIG={self._config} doit status")
+              f"Go on by hand: FMHA_CONFIG={shown([str(self._config)])} doit status")
 
     def _copy(self) -> None:
         """A new copy in `.demo/`, which is only ever replaced where an earlier demo made it."""
