@@ -104,10 +104,9 @@ def test_a_forced_recompile_behind_sccache_is_one_though_nvccs_object_is_the_sam
         tree.configure()
         assert tree.script("--build", "--parallel", "2", "--target", "onnxruntime_providers_cuda",
                            env=env).status == 0
-        for _ in range(2):
-            tree.header("kernel_forward").write_text(tree.header("kernel_forward").read_text() + "// no change\n")
-            done = tree.doit("rebuild_fmha", env=env)
-            assert done.status == 0, done.text
-            assert " compiled anew, 0 from its cache" in done.text
+        tree.header("kernel_forward").write_text(tree.header("kernel_forward").read_text() + "// no change\n")
+        done = tree.doit("rebuild_fmha", env=env)
+        assert done.status == 0, done.text
+        assert " compiled anew, 0 from its cache" in done.text
     finally:
         subprocess.run(["sccache", "--stop-server"], env={**os.environ, **env}, check=False, capture_output=True)
