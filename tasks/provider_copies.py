@@ -6,13 +6,20 @@ Reads only; decides no verdict.
 from __future__ import annotations
 
 import filecmp
+import json
 import os
 import shlex
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from tasks.checkout.reading import stamp_of
+from tasks.evidence import STATE_NAME
+from tasks.evidence.receipts import write_atomically
 
 if TYPE_CHECKING:
     from tasks.survey import Survey
@@ -23,7 +30,7 @@ __all__ = ["old_copies"]
 _PACKAGES = ("onnxruntime/capi", "build/*/onnxruntime/capi", "build/*/wheel/onnxruntime/capi")
 _WHEELS = "dist/*.whl"
 # Objects, this project's own state, fetched sources: no provider is made or staged there, and they hold most files.
-_SKIPPED = ("CMakeFiles", ".fmha", ".git", "_deps")
+_SKIPPED = ("CMakeFiles", STATE_NAME, ".git", "_deps")
 _BLOCK = 1 << 20
 
 
@@ -39,13 +46,47 @@ def _everywhere(build_dir: Path, name: str) -> Iterator[Path]:
             yield Path(folder, name)
 
 
-def _is_old(copy: Path, provider: Path) -> bool:
-    try:
-        if copy.samefile(provider):
+class _Comparisons:
+    """Which files differ from the provider. What did not move since is not read again."""
+
+    def __init__(self, provider: Path, path: Path) -> None:
+        self._provider = provider
+        self._path = path
+        self._began_ns = time.time_ns()
+        self._new: dict[str, list[Any]] = {}
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            known = {}
+        self._known = known if isinstance(known, dict) else {}
+
+    def is_old(self, copy: Path) -> bool:
+        stamps = [stamp_of(path) for path in (copy, self._provider)]
+        if None in stamps:
             return False
-        return copy.stat().st_size != provider.stat().st_size or not filecmp.cmp(copy, provider, shallow=False)
-    except OSError:
-        return False
+        kept = [list(stamp.kept(self._began_ns)) for stamp in stamps if stamp is not None]
+        entry = self._known.get(str(copy))
+        moving = any(stamp[-1] == -1 for stamp in kept)  # a write of this moment may not show in a stamp
+        if moving or not (isinstance(entry, list) and len(entry) == 2 and entry[0] == kept and type(entry[1]) is bool):
+            entry = [kept, self._differs(copy)]
+        self._new[str(copy)] = entry
+        old: bool = entry[1]
+        return old
+
+    def _differs(self, copy: Path) -> bool:
+        try:
+            if copy.samefile(self._provider):
+                return False
+            sizes = {copy.stat().st_size, self._provider.stat().st_size}
+            return len(sizes) > 1 or not filecmp.cmp(copy, self._provider, shallow=False)
+        except OSError:
+            return False
+
+    def save(self) -> None:
+        """Keep the answers for the next look, where that can be."""
+        if self._new != self._known and self._path.parent.is_dir():
+            with suppress(OSError):
+                write_atomically(self._path, json.dumps(self._new))
 
 
 def _checksum(path: Path) -> int:
@@ -74,11 +115,13 @@ def old_copies(survey: Survey, everywhere: bool) -> list[str]:
     Looked at are the Python package's folders and wheels, and what the build files copy; with `everywhere`
     every folder of the build directory that is no place of objects or fetched sources.
     """
-    if survey.checkout.provider.static:
+    if survey.linked.static:
         return []
     provider, build_dir = Path(survey.provider), survey.location.build_dir
     places = _everywhere(build_dir, provider.name) if everywhere else _known(build_dir, provider.name)
-    old = sorted({path for path in places if _is_old(path, provider)})
+    comparisons = _Comparisons(provider, build_dir / STATE_NAME / "copies")
+    old = sorted({path for path in places if comparisons.is_old(path)})
+    comparisons.save()
     lines = [f"old copy: {path}: {_renewal(survey, path)}" for path in old]
     return lines + [f"old copy in {wheel}: build.sh --build --build_wheel packs it anew"
                     for wheel in _old_wheels(build_dir, provider)]

@@ -40,9 +40,9 @@ def _result(test: Mapping[str, Any], refusal: str | None) -> str | None:
 
 def _provider_digest(survey: Survey, session: Session, observer: Observer) -> str | None:
     """The provider's; of a static one the archive's, which an edited test leaves as it is."""
-    if not survey.checkout.provider.static:
+    if not survey.linked.static:
         return observer.digest(survey.provider)
-    receipt, archive = session.store.link(), str(survey.checkout.provider.steps[-1].inputs[0])
+    receipt, archive = session.store.link(), str(survey.linked.steps[-1].inputs[0])
     return receipt.steps[archive].digest if receipt is not None and archive in receipt.steps else None
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -78,3 +80,14 @@ def test_a_wheel_with_another_provider_is_old_and_a_damaged_one_is_left_out(make
     assert told(make_tree.judge()) == [f"old copy in {folder / name}.whl: build.sh --build --build_wheel packs it anew"
                                        for name in ("cut", "other")]
     shutil.rmtree(folder)
+
+
+def test_a_copy_that_changed_under_its_old_time_is_compared_again(make_tree: Tree) -> None:
+    copy = package_copy(make_tree)
+    time.sleep(0.05)
+    assert told(make_tree.judge()) == told(make_tree.judge()) == []
+    stat, content = copy.stat(), copy.read_bytes()
+    copy.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(copy, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert len(told(make_tree.judge())) == 1
+    package_copy(make_tree)
