@@ -105,7 +105,7 @@ def _old_wheels(build_dir: Path, provider: Path) -> Iterator[Path]:
                 packed = [item for item in archive.infolist() if item.filename.endswith(f"/capi/{provider.name}")]
             if any(item.file_size != provider.stat().st_size or _checksum(provider) != item.CRC for item in packed):
                 yield wheel
-        except (OSError, zipfile.BadZipFile):
+        except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
             continue  # still being written: nothing is known of it
 
 
