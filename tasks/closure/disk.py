@@ -47,10 +47,6 @@ class Disk:
         self._real: dict[str, str] = {}
         self._found: dict[tuple[str, str], str | None] = {}
 
-    def trusted(self, stamp: Stamp | None) -> bool:
-        """Whether the stamp is older than a clock tick before this look began: then a later write shows in it."""
-        return stamp is None or stamp.trusted(self.began_ns)
-
     def listing(self, folder: str) -> frozenset[str] | None:
         """The names in a folder; None where it is missing."""
         if folder not in self._listings:

@@ -8,6 +8,7 @@ import os
 import time
 from pathlib import Path
 
+from tasks.evidence import STATE_NAME
 from tasks.evidence.flips import TestRun
 from tasks.evidence.receipts import write_atomically
 from tasks.evidence.snapshot import identity_of
@@ -22,7 +23,7 @@ class RunHistory:
     """The newest :data:`KEPT` runs. A file that cannot be read is no run; a copied build directory has none."""
 
     def __init__(self, build_dir: Path) -> None:
-        self._folder = build_dir / ".fmha" / "runs"
+        self._folder = build_dir / STATE_NAME / "runs"
         identity = identity_of(build_dir)
         self._home = [identity.device, identity.inode] if identity else []
 
