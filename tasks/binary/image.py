@@ -12,7 +12,8 @@ from pathlib import Path
 from tasks.binary.archive import is_archive, members
 from tasks.binary.elf import NOBITS, RELOCATABLE, Elf, Section, read_elf
 from tasks.binary.fatbin import Container, walk
-from tasks.binary.source import BadFatbin, Source, Stamp, open_source
+from tasks.binary.source import BadFatbin, Source, open_source
+from tasks.checkout.reading import Stamp
 
 __all__ = ["RELOCATABLE_CODE", "WHOLE_CODE", "DeviceImage", "device_image"]
 

@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
+from tasks.checkout.reading import Stamp, stamp_from
 from tasks.errors import UserError
 
-__all__ = ["BadFatbin", "Source", "Stamp", "memory_source", "open_source"]
+__all__ = ["BadFatbin", "Source", "memory_source", "open_source"]
 
 _BLOCK = 1 << 20
 
@@ -30,16 +30,6 @@ class BadFatbin(UserError):  # noqa: N818 - the name says what was read
         super().__init__(f"{path}: {what}{where}", "build it again: doit rebuild_fmha")
         self.path = path
         self.offset = offset
-
-
-class Stamp(NamedTuple):
-    """What the kernel says of an open file: it must not differ between two reads of one image."""
-
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
-    ctime_ns: int
 
 
 class Source:
@@ -96,7 +86,7 @@ def open_source(path: Path) -> Iterator[tuple[Source, Stamp]]:
         raise BadFatbin(path, f"cannot be read: {error.strerror}") from None
     try:
         stat = os.fstat(descriptor)
-        stamp = Stamp(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        stamp = stamp_from(stat)
         if stat.st_mode & 0o170000 != 0o100000:
             raise BadFatbin(path, "is not a regular file")
         yield Source(path, lambda offset, size: os.pread(descriptor, size, offset), stat.st_size), stamp
