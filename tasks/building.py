@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -17,10 +17,12 @@ from tasks.guarded_build import (
     BeforeBuild,
     BuildResult,
     force,
+    judge,
     state_folder,
     write_link_receipt,
     write_unit_receipts,
 )
+from tasks.regenerating import Regeneration
 from tasks.survey import Survey, read_survey
 from tasks.unit_code import record_unit_code
 
@@ -66,11 +68,48 @@ class _Build:
         self._environ = environ
         self._listener = listener
         self._state = state_folder(survey.location.build_dir)
+        self._targets = targets
         self._commands = commands_for(survey, targets)
         self.result = BuildResult()
 
     def run(self, forced: Sequence[str], former: Mapping[str, str]) -> BuildResult:
         started = time.monotonic()
+        regeneration = Regeneration(self._survey, self._store)
+        if words := regeneration.configure_command(self._survey):
+            self._listener.say(f"CMake runs first: {regeneration.pending.told()[0]}")
+            self._configure(words)
+            if self.result.status != 0:
+                return self.result
+            forced = [*forced, *self._force_changed(forced)]
+        headers = Aside(self._state / "previous")
+        headers.move(regeneration.pending.headers)
+        try:
+            after = self._rounds(former)
+        finally:
+            headers.restore()
+        if self.result.status == 0:
+            regeneration.keep(after)
+        self.result.not_rewritten = [name for name in forced if name not in self.result.recompiled]
+        self.result.seconds = time.monotonic() - started
+        return self.result
+
+    def _configure(self, words: Sequence[str]) -> None:
+        """Run CMake again, as the build would do by itself if it went by contents: from here on its answers count."""
+        self._run_command(words, self._environ)
+        if self.result.status == 0:
+            self._survey = read_survey(self._survey.settings, self._environ, self._survey.location)
+            self._commands = commands_for(self._survey, self._targets)
+
+    def _force_changed(self, forced: Sequence[str]) -> list[str]:
+        """Force the units that new build files compile otherwise than their objects were."""
+        judged = judge(self._survey, self._store).units
+        names = [name for name, judgement in judged.items() if judgement.verdict != "fresh" and name not in forced]
+        for name in names:
+            told = force(self._survey.units[name], self._store, self._survey.settings.force)
+            self._listener.say(f"   {name}: {told} ({judged[name].reason})")
+        return names
+
+    def _rounds(self, former: Mapping[str, str]) -> Survey:
         before = BeforeBuild(self._survey, self._store)
         after = self._round(before, former)
         if repeated := self._to_repeat(after):
@@ -85,9 +124,7 @@ class _Build:
         self._note_code(after)
         if self.result.status == 0:
             self._link(before, after)
-        self.result.not_rewritten = [name for name in forced if name not in self.result.recompiled]
-        self.result.seconds = time.monotonic() - started
-        return self.result
+        return after
 
     def _note_code(self, after: Survey) -> None:
         """What the recompiles changed, beside the objects before this build."""
@@ -96,16 +133,23 @@ class _Build:
                                               if receipt is not None and not receipt.withdrawn})
 
     def _to_repeat(self, after: Survey) -> list[str]:
-        """Recompiled units of which the build itself changed an input: what their objects hold is not known.
+        """Units of which the build itself changed an input: what their objects hold is not known, or is old.
 
-        Either it began by running CMake again, with other flags, or it generated a header that they include.
+        Either it ran CMake again, with other flags, or it generated a header that they include.
         """
+        if self.result.status != 0:
+            return []
         inside = f"{self._survey.location.build_dir}{os.sep}"
-        generated = {name for name, paths in self.result.moved.items()
-                     if self.result.status == 0 and all(path.startswith(inside) for path in paths)}
-        return [name for name, unit in self._survey.units.items() if name in self.result.recompiled
-                and (name in generated or name not in after.units
-                     or after.units[name].facts.recipe != unit.facts.recipe)]
+
+        def is_generated(paths: Iterable[str]) -> bool:
+            return all(path.startswith(inside) for path in paths)
+
+        compiled = [name for name, unit in self._survey.units.items() if name in self.result.recompiled
+                    and (is_generated(self.result.moved.get(name, [""])) or name not in after.units
+                         or after.units[name].facts.recipe != unit.facts.recipe)]
+        left = [name for name, judgement in judge(after, self._store).units.items()
+                if judgement.verdict == "stale" and is_generated(judgement.changed)]
+        return list(dict.fromkeys((*compiled, *left)))
 
     def _round(self, before: BeforeBuild, former: Mapping[str, str]) -> Survey:
         """The commands once; receipts are written also where they fail or are interrupted."""

@@ -16,6 +16,7 @@ from tasks.evidence.linking import prove_steps
 from tasks.evidence.receipts import LinkReceipt, ReceiptStore, UnitReceipt
 from tasks.evidence.snapshot import Observer, clock_ns, identity_of, settle
 from tasks.survey import Survey, WatchedUnit
+from tasks.upstream import Pending, find_pending
 
 __all__ = ["BeforeBuild", "BuildResult", "Judged", "force", "judge", "observer_for", "state_folder",
            "write_link_receipt", "write_unit_receipts"]
@@ -28,16 +29,18 @@ def state_folder(build_dir: Path) -> Path:
 
 @dataclass(frozen=True)
 class Judged:
-    """Units and provider as the receipts judge them at one moment."""
+    """Units and provider as the receipts judge them at one moment; `pending` is what a build would make before them."""
 
     units: Mapping[str, UnitJudgement]
     linked: bool
+    pending: Pending
     observer: Observer
 
     @property
     def proved(self) -> bool:
         """Whether every object and the link of the provider are proved."""
-        return self.linked and all(judgement.verdict == "fresh" for judgement in self.units.values())
+        return (self.linked and not self.pending
+                and all(judgement.verdict == "fresh" for judgement in self.units.values()))
 
 
 @dataclass
@@ -86,7 +89,7 @@ def judge(survey: Survey, store: ReceiptStore) -> Judged:
     units = {name: judge_unit(unit.facts, receipts[name], observer) for name, unit in survey.units.items()}
     objects = {survey.units[name].facts.object: judgement for name, judgement in units.items()}
     linked = judge_linked(survey.provider, objects, link, observer, "").verdict == "fresh"
-    return Judged(units, linked, observer)
+    return Judged(units, linked, find_pending(survey.upstream, store.generated(), observer), observer)
 
 
 def _touch(source: Path, obj: Path) -> bool:

@@ -35,8 +35,8 @@ def refuse_ignored(session: Session) -> None:
                         f"doit forget {' '.join(session.ignored)}")
 
 
-def _header_link(survey: Survey) -> Link:
-    """Link 1: which units reach the watched headers."""
+def _header_link(survey: Survey, judged: Judged, remedy: str) -> Link:
+    """Link 1: which units reach the watched headers, and through what; open while the build would first make that."""
     reached = {path for unit in survey.units.values() for path in unit.reaches}
     evidence = [f"{len(survey.headers)} watched headers, {len(survey.units)} units reach them"]
     real = {os.path.realpath(path) for path in reached}
@@ -46,6 +46,8 @@ def _header_link(survey: Survey) -> Link:
     for unit in survey.units.values():
         for macro in unit.closure.unresolved:
             evidence.append(f"{unit.name}: `#include {macro}` is not understood: it counts as any watched header")
+    if judged.pending:
+        return Link(1, "unproven", (*judged.pending.told(), *evidence), remedy)
     return Link(1, "fresh", tuple(evidence))
 
 
@@ -59,8 +61,9 @@ def examine(session: Session, task: str, started: float) -> Report:
     codes = {name: read_unit_code(unit, session.state, judged.observer.digest(unit.facts.object))
              for name, unit in survey.units.items()}
     proved = [(name, code) for name, code in codes.items() if judged.units[name].verdict == "fresh"]
-    objects = link_of_objects(list(judged.units.values()), session.command("rebuild_fmha"))
-    links = [_header_link(survey), objects.with_evidence(*change_lines(proved)),
+    remedy = session.command("rebuild_fmha")
+    objects = link_of_objects(list(judged.units.values()), remedy)
+    links = [_header_link(survey, judged, remedy), objects.with_evidence(*change_lines(proved)),
              _provider_link(session, survey, judged, task)]
     links += session.runs.links(survey.provider, judged.observer, session.command("test_mea"))
     rows = [UnitRow(judged.units[name], unit.facts.source, unit.facts.object, codes[name].state, codes[name].kernels,

@@ -6,6 +6,7 @@ a hundredth of reading them.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -15,22 +16,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tasks.checkout.globs import FileGlob
 from tasks.checkout.graph import Statement
 from tasks.checkout.model import LinkStep, Provider, Unit
 from tasks.checkout.reading import Notes, Stamp, stamp_of
+from tasks.evidence.generated import Generated
 from tasks.evidence.receipts import write_atomically
+from tasks.upstream import Upstream
 
 __all__ = ["Outline", "keep_outline", "kept_outline", "outline_key"]
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Outline:
-    """The provider and units of one moment; `closures` is the digest of what all units' closures hung on."""
+    """The provider, its units and what is upstream, of one moment; `closures` is the digest of what all units' closures
+    hung on."""
 
     provider: Provider
     units: tuple[Unit, ...]
+    upstream: Upstream
     closures: str
 
 
@@ -46,6 +52,7 @@ def keep_outline(path: Path, key: str, notes: Notes, outline: Outline) -> None:
         "key": key, "closures": outline.closures,
         "files": [(name, stamp and stamp.kept(notes.began_ns)) for name, stamp in notes.stamps.items()],
         "provider": _provider_json(outline.provider, objects), "units": [_unit_json(unit) for unit in outline.units],
+        "upstream": _upstream_json(outline.upstream),
     }
     # Nothing is lost where it cannot be kept.
     with suppress(OSError):
@@ -59,7 +66,8 @@ def kept_outline(path: Path, key: str) -> Outline | None:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["key"] != key or not _unmoved(document["files"]):
             return None
-        return Outline(_provider(document["provider"]), tuple(map(_unit, document["units"])), document["closures"])
+        return Outline(_provider(document["provider"]), tuple(map(_unit, document["units"])),
+                       _upstream(document["upstream"]), document["closures"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
@@ -94,3 +102,19 @@ def _unit(data: list[Any]) -> Unit:
     name, source, obj, target, output, inputs, command, workdir, statement_target = data
     return Unit(name, Path(source), Path(obj), target,
                 Statement(output, tuple(inputs), tuple(command), workdir, statement_target))
+
+
+def _upstream_json(upstream: Upstream) -> list[object]:
+    return [upstream.build_files, upstream.headers, [dataclasses.astuple(pattern) for pattern in upstream.globs]]
+
+
+def _upstream(data: list[Any]) -> Upstream:
+    build_files, headers, globs = data
+    return Upstream(None if build_files is None else _generated(build_files), tuple(map(_generated, headers)),
+                    tuple(FileGlob(pattern, recursive, folders, links, tuple(found))
+                          for pattern, recursive, folders, links, found in globs))
+
+
+def _generated(data: list[Any]) -> Generated:
+    output, inputs = data
+    return Generated(output, tuple(inputs))

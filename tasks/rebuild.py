@@ -160,6 +160,8 @@ def build_units(session: Session) -> None:
 def _show_plan(session: Session, targets: list[str]) -> None:
     from tasks.builder.command import shown
 
+    for line in session.judged().pending.told():
+        session.say(f"   {line}")
     for judgement in session.judged().units.values():
         if judgement.verdict != "fresh":
             session.say(f"   {judgement.name}: would be recompiled ({judgement.reason})")
@@ -197,7 +199,8 @@ def rebuild_fmha(session: Session, json: bool = False) -> None:
         session.say("\n".join((_told(result), *_device_lines(session, result))))
     if report.verdict != "fresh":
         why = _explain(result) if result is not None else None
-        raise UserError(why or f"{report.verdict}: not every object is proved.", session.command("rebuild_fmha"))
+        told = "; ".join(session.judged().pending.told()) or "not every object is proved"
+        raise UserError(why or f"{report.verdict}: {told}.", session.command("rebuild_fmha"))
 
 
 def _device_lines(session: Session, result: BuildResult) -> list[str]:

@@ -72,6 +72,7 @@ class Proved:
             return False
         missing = [judgement.name for judgement in judged.units.values() if judgement.verdict != "fresh"]
         self._reason = ("every object and the link are proved by receipts" if judged.proved else
+                        "; ".join(judged.pending.told()) or
                         "not proved: " + (", ".join(missing) or "the link of the provider"))
         return judged.proved
 

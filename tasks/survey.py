@@ -27,6 +27,7 @@ from tasks.evidence.chain import UnitFacts
 from tasks.evidence.linking import Step
 from tasks.outline import Outline, keep_outline, kept_outline, outline_key
 from tasks.settings import Settings
+from tasks.upstream import Upstream, read_upstream
 
 __all__ = ["Survey", "WatchedUnit", "locate_checkout", "read_survey"]
 
@@ -51,7 +52,8 @@ class WatchedUnit:
 class Survey:
     """The checkout, the watched headers (absolute paths) and the units that reach them, by name.
 
-    `linked` is what holds the device code at run time, `toolchain` the compilers.
+    `linked` is what holds the device code at run time, `toolchain` the compilers, `upstream` what the
+    build would first make build files and headers from.
     """
 
     settings: Settings
@@ -60,6 +62,7 @@ class Survey:
     headers: tuple[str, ...]
     linked: Provider
     units: Mapping[str, WatchedUnit]
+    upstream: Upstream
 
     @cached_property
     def checkout(self) -> Checkout:
@@ -139,7 +142,7 @@ class _Look:
         self._key = outline_key(*own, settings.link_mode, settings.test_binary, cache.generator, cache.made_in,
                                 cache.get("CMAKE_BUILD_TYPE"), [environ.get(name) for name in COMPILER_VARIABLES])
 
-    def kept(self, headers: tuple[str, ...]) -> tuple[Provider, dict[str, WatchedUnit]] | None:
+    def kept(self, headers: tuple[str, ...]) -> tuple[Provider, dict[str, WatchedUnit], Upstream] | None:
         """What an earlier look found, if one at all files would find the same now."""
         outline = kept_outline(self._state / "outline", self._key)
         if outline is None:
@@ -149,9 +152,9 @@ class _Look:
         if closures is None:
             return None
         self._cache.save()
-        return outline.provider, self._watched(outline.units, lines, closures, headers)
+        return outline.provider, self._watched(outline.units, lines, closures, headers), outline.upstream
 
-    def fresh(self, headers: tuple[str, ...]) -> tuple[Provider, dict[str, WatchedUnit]]:
+    def fresh(self, headers: tuple[str, ...]) -> tuple[Provider, dict[str, WatchedUnit], Upstream]:
         """What the build files say and the sources include; kept for the next look."""
         with noting() as notes:
             checkout = read_checkout(self._location, self._settings.link_mode, self._settings.test_binary)
@@ -159,9 +162,13 @@ class _Look:
         closures = self._cache.closures(_sources(checkout.units, lines))
         self._cache.save()
         units = self._watched(checkout.units, lines, closures, headers)
-        outline = Outline(checkout.provider, tuple(unit.unit for unit in units.values()), self._cache.digest)
+        with noting(notes):
+            seen = frozenset[str]().union(*(unit.closure.files for unit in units.values()))
+            upstream = read_upstream(checkout.graph, self._location.build_dir,
+                                     (unit.source for unit in checkout.units), seen)
+        outline = Outline(checkout.provider, tuple(unit.unit for unit in units.values()), upstream, self._cache.digest)
         keep_outline(self._state / "outline", self._key, notes, outline)
-        return checkout.provider, units
+        return checkout.provider, units, upstream
 
     def _watched(self, units: Iterable[Unit], lines: Mapping[str, CompileLine], closures: Mapping[str, Closure],
                  headers: tuple[str, ...]) -> dict[str, WatchedUnit]:
@@ -187,9 +194,9 @@ def read_survey(settings: Settings, environ: Mapping[str, str], location: Locati
     location = location or locate_checkout(settings)
     headers = _watched_headers(settings, location)
     look = _Look(settings, environ, location)
-    linked, units = look.kept(headers) or look.fresh(headers)
+    linked, units, upstream = look.kept(headers) or look.fresh(headers)
     if not units:
         raise UserError(f"No unit of {linked.path.name} includes a watched header"
                         f" ({', '.join(os.path.basename(header) for header in headers)}).",
                         "set headers in fmha.toml, or configure the build directory again: build.sh --update")
-    return Survey(settings, location, look.toolchain, headers, linked, units)
+    return Survey(settings, location, look.toolchain, headers, linked, units, upstream)

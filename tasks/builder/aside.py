@@ -1,4 +1,4 @@
-"""Linked files set aside for a forced link. Knows nothing of receipts or build tools."""
+"""Files set aside so that the build makes them again. Knows nothing of receipts or build tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Aside"]
 
 
 class Aside:
-    """Linked files moved out of the way, so that the build tool links; put back where it does not."""
+    """Files moved out of the way, so that the build tool makes them; put back where it does not."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -20,6 +20,8 @@ class Aside:
         self._folder.mkdir(parents=True, exist_ok=True)
         for output in map(Path, outputs):
             kept = self._folder / output.name
+            if any(kept == taken for _, taken in self._moved):
+                kept = self._folder / f"{len(self._moved)}.{output.name}"
             if output.exists():
                 output.replace(kept)
                 self._moved.append((output, kept))

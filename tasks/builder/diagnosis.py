@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,9 +47,11 @@ def first_error(log: Path) -> tuple[str | None, Cause | None]:
     return _first(lines, (_COMPILER, _OTHER)), cause
 
 
-def _first(lines: Iterable[str], patterns: Iterable[re.Pattern[str]]) -> str | None:
+def _first(lines: Sequence[str], patterns: Iterable[re.Pattern[str]]) -> str | None:
     for pattern in patterns:
-        for line in lines:
+        for n, line in enumerate(lines):
             if pattern.search(line):
-                return line.strip()[:300]
+                # CMake tells the place first, and what is wrong indented below it.
+                told = next(filter(None, lines[n + 1:]), "") if line.startswith("CMake Error at ") else ""
+                return " ".join((line.strip(), told.strip())).rstrip()[:300]
     return None

@@ -45,6 +45,15 @@ class BuildGraph(Protocol):
     def statement(self, output: str) -> Statement | None:
         """The statement that makes `output`; None for a source file or an unknown path."""
 
+    def rule(self, output: str) -> Statement | None:
+        """The statement that makes any file, such as a header of a custom command; slower than :meth:`statement`."""
+
+    def configuring(self) -> Statement | None:
+        """The statement that runs CMake again: its output is written anew by each run, its inputs are what CMake read.
+
+        None where the build files do not hold it.
+        """
+
 
 def absolute(build_dir: Path, path: str) -> str:
     """`path` as the build files mean it: relative to the build directory, without `.` and `..` parts."""

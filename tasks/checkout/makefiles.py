@@ -24,6 +24,10 @@ _VARIABLE = re.compile(r"^([A-Za-z]\w*) =[ \t]*(.*)$", re.M)
 _LINKED = re.compile(
     r"""\s-o\s+("(?:[^"\\]|\\.)*"|(?:[^\s\\]|\\.)+)"""
     r"""|^\S*\bar(?:\s+-?[qrcsTD]+)+\s+("[^"]*"|(?:[^\s\\]|\\.)+)""", re.M)
+# The head of a rule that makes no object: objects lie in `CMakeFiles/<target>.dir`, below any folder.
+_CUSTOM = re.compile(r"^(?![^:\n]*\.dir/)((?:[^\s:#=.\\]|\\.)(?:[^:\\=\n]|\\.)*?)\s*: ", re.M)
+_READ_BY_CMAKE = re.compile(r"^set\(CMAKE_MAKEFILE_DEPENDS\n(.*?)^  \)", re.M | re.S)
+_QUOTED = re.compile(r'^  "((?:[^"\\]|\\.)*)"', re.M)
 _REFERENCE = re.compile(r"^\$\((\w+)\)$")
 
 
@@ -41,6 +45,7 @@ class MakefileGraph:
         self._build_dir = build_dir
         self._folders = self._target_folders(made_in)
         self._linked: dict[str, str] | None = None
+        self._custom: dict[str, list[str]] | None = None
         self._parsed: dict[str, dict[str, Statement]] = {}
 
     def _target_folders(self, made_in: Path) -> list[str]:
@@ -80,6 +85,42 @@ class MakefileGraph:
         if folder not in self._parsed:
             self._parsed[folder] = self._parse(folder)
         return self._parsed[folder].get(output)
+
+    def rule(self, output: str) -> Statement | None:
+        """See :class:`tasks.checkout.graph.BuildGraph`."""
+        if (statement := self.statement(output)) is not None:
+            return statement
+        for folder in self._custom_rules().get(output, ()):
+            if folder not in self._parsed:
+                self._parsed[folder] = self._parse(folder)
+            if (statement := self._parsed[folder].get(output)) is not None and statement.inputs:
+                return statement
+        return None
+
+    def _custom_rules(self) -> dict[str, list[str]]:
+        """Output of a custom command -> folders of the targets that have its rule."""
+        if self._custom is None:
+            self._custom = defaultdict(list)
+            for folder in self._folders:
+                try:
+                    text = read_text(f"{folder}/build.make")
+                except OSError:
+                    continue
+                for head in dict.fromkeys(_CUSTOM.findall(text)):
+                    self._custom[absolute(self._build_dir, _unescape(head))].append(folder)
+        return self._custom
+
+    def configuring(self) -> Statement | None:
+        """See :class:`tasks.checkout.graph.BuildGraph`."""
+        try:
+            text = read_text(self._build_dir / "CMakeFiles" / "Makefile.cmake")
+        except OSError:
+            return None
+        match = _READ_BY_CMAKE.search(text)
+        if match is None:
+            return None
+        inputs = (absolute(self._build_dir, re.sub(r"\\(.)", r"\1", path)) for path in _QUOTED.findall(match[1]))
+        return Statement(str(self._build_dir / "Makefile"), tuple(inputs), (), str(self._build_dir), "")
 
     def _folder_of(self, output: str) -> str | None:
         marker = output.find(".dir/")

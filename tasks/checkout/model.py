@@ -76,7 +76,8 @@ class Executable:
 class Checkout:
     """A located checkout with everything that the build graph says of its CUDA provider.
 
-    `executables` are ONNX Runtime's test executables that this build directory makes.
+    `executables` are ONNX Runtime's test executables that this build directory makes; `graph` answers
+    what else is asked.
     """
 
     location: Location
@@ -85,6 +86,7 @@ class Checkout:
     test: Executable | None
     provider_target: str
     executables: tuple[Path, ...]
+    graph: BuildGraph
 
 
 def unit_names(sources: list[tuple[Path, str]]) -> list[str]:
@@ -197,4 +199,4 @@ def read_checkout(location: Location, link_mode: str, test_binary: str) -> Check
                          key=lambda unit: unit.name))
     executables = tuple(map(Path, graph.outputs_named(*_TESTS)))
     return Checkout(location, units, Provider(path, target, static, steps), test, provider_statement.target,
-                    executables)
+                    executables, graph)

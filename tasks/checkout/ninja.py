@@ -128,6 +128,14 @@ class NinjaGraph:
             self._made[output] = self._parse(output)
         return self._made[output]
 
+    def rule(self, output: str) -> Statement | None:
+        """See :class:`tasks.checkout.graph.BuildGraph`."""
+        return self.statement(output)
+
+    def configuring(self) -> Statement | None:
+        """See :class:`tasks.checkout.graph.BuildGraph`."""
+        return self.statement(str(self._build_dir / "build.ninja"))
+
     def _parse(self, output: str) -> Statement:
         text, scope = self._statements[output]
         pieces = split_paths(text, self._variables)

@@ -63,9 +63,9 @@ _open: list[Notes] = []
 
 
 @contextmanager
-def noting() -> Iterator[Notes]:
-    """Note what is read meanwhile."""
-    notes = Notes()
+def noting(notes: Notes | None = None) -> Iterator[Notes]:
+    """Note what is read meanwhile, in `notes` of before where they are given."""
+    notes = notes or Notes()
     _open.append(notes)
     try:
         yield notes

@@ -19,8 +19,8 @@ from typing import Any
 from tasks.evidence import STATE_NAME
 from tasks.evidence.snapshot import Identity, identity_of
 
-__all__ = ["FORMAT", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "file_name", "sealed", "unsealed",
-           "write_atomically"]
+__all__ = ["FORMAT", "GeneratedReceipt", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "file_name",
+           "sealed", "unsealed", "write_atomically"]
 
 # Raised when what a receipt means changes (a better closure, say): older receipts prove nothing then.
 FORMAT = 2
@@ -71,6 +71,18 @@ class LinkReceipt:
     objects: Mapping[str, str]
     steps: Mapping[str, StepRecord]
     built: float
+
+
+@dataclass(frozen=True)
+class GeneratedReceipt:
+    """The build system made one file (a header, its own build files) under our lock from `inputs` that did not move.
+
+    `inputs` maps absolute paths to (identity, SHA-256). `inode` and `digest` are those of the file.
+    """
+
+    inode: int
+    digest: str
+    inputs: Mapping[str, tuple[Identity, str]]
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -163,6 +175,22 @@ class ReceiptStore:
     def save_link(self, receipt: LinkReceipt) -> None:
         """Write the link receipt in place of any earlier one."""
         self._save("link", dataclasses.asdict(receipt))
+
+    def generated(self) -> dict[str, GeneratedReceipt]:
+        """Receipts of what the build system made itself, by path."""
+        data = self._load("generated")
+        try:
+            return {} if data is None else {
+                output: GeneratedReceipt(inode, digest, {path: (Identity(*identity), str(content))
+                                                         for path, (identity, content) in inputs.items()})
+                for output, (inode, digest, inputs) in data["outputs"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return {}
+
+    def save_generated(self, receipts: Mapping[str, GeneratedReceipt]) -> None:
+        """Write the receipts of everything that is generated in place of the earlier ones."""
+        self._save("generated", {"home": self.home, "outputs": {
+            output: (receipt.inode, receipt.digest, receipt.inputs) for output, receipt in receipts.items()}})
 
     def withdraw(self, name: str) -> None:
         """Mark the unit's receipt: from now on it can only prove ``stale``."""

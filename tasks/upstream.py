@@ -1,0 +1,84 @@
+"""What lies upstream of the units' inputs: files from which the build would first make build files and headers.
+
+Build files say which units there are and how they are compiled, so an edit of a `CMakeLists.txt`
+counts as much as one of a header, though no file that a unit is compiled from has changed yet.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tasks.checkout.generated import generated_headers
+from tasks.checkout.globs import FileGlob, read_globs
+from tasks.checkout.graph import BuildGraph
+from tasks.evidence.generated import Generated, outdated
+from tasks.evidence.receipts import GeneratedReceipt
+from tasks.evidence.snapshot import Observer
+
+__all__ = ["Pending", "Upstream", "find_pending", "read_upstream"]
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """The build files, as one file that every run of CMake writes anew, generated headers that watched units see, and
+    the globs that may find another source of the provider."""
+
+    build_files: Generated | None
+    headers: tuple[Generated, ...]
+    globs: tuple[FileGlob, ...]
+
+    @property
+    def files(self) -> tuple[Generated, ...]:
+        """All that is generated, in the order of making."""
+        return (*((self.build_files,) if self.build_files is not None else ()), *self.headers)
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What a build would make before it compiles, as far as can be told: for CMake, what it would find changed;
+    for each header, the inputs that are not those that it was made from."""
+
+    configure: tuple[str, ...]
+    headers: Mapping[str, Sequence[str]]
+
+    def __bool__(self) -> bool:
+        return bool(self.configure or self.headers)
+
+    def told(self) -> list[str]:
+        """One line for each thing that would be made."""
+        lines = []
+        if self.configure:
+            lines.append(f"{_names(self.configure)} changed since CMake wrote the build files")
+        lines += [f"{_names(inputs)} changed since {os.path.basename(header)} was made from it"
+                  for header, inputs in self.headers.items()]
+        return lines
+
+
+def _names(paths: Sequence[str]) -> str:
+    others = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
+    return os.path.basename(paths[0]) + others
+
+
+def read_upstream(graph: BuildGraph, build_dir: Path, sources: Iterable[Path], headers: Iterable[str]) -> Upstream:
+    """What is upstream of the provider's `sources` and the `headers` that watched units see. Runs nothing."""
+    rule = graph.configuring()
+    folders = {os.path.dirname(source) for source in sources}
+    made = generated_headers(graph, build_dir, headers)
+    return Upstream(None if rule is None else Generated(rule.output, rule.inputs),
+                    tuple(Generated(*header) for header in made),
+                    tuple(found for found in read_globs(build_dir) if found.below(folders)))
+
+
+def find_pending(upstream: Upstream, receipts: Mapping[str, GeneratedReceipt], observer: Observer) -> Pending:
+    """What is not proved to be made from its inputs as they are now."""
+    for receipt in receipts.values():
+        for path, (identity, digest) in receipt.inputs.items():
+            observer.learn(path, identity, digest)
+    found = outdated(upstream.files, receipts, observer)
+    configure = found.pop(upstream.build_files.output, []) if upstream.build_files is not None else []
+    for pattern in upstream.globs:
+        configure += [path for path in pattern.changes() if path not in configure]
+    return Pending(tuple(configure), found)
