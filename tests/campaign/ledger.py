@@ -63,11 +63,12 @@ class Sight:
 
 @dataclass
 class Ledger:
-    """What one column did and said in one scenario."""
+    """What one column did and said in one scenario; `meant`: see :func:`tests.campaign.oracle.holds`."""
 
     place: Place
     oracle: Oracle
     checks: list[Check] = field(default_factory=list)
+    meant: dict[str, int] = field(default_factory=dict)
     _left: Sight | None = None
     _compiled: dict[str, str] = field(default_factory=dict)
 
@@ -79,8 +80,9 @@ class Ledger:
     def see(self) -> Sight:
         truth = self.oracle.truth(self.place)
         compiles = {one.name: one for one in read_compiles(self.place.build_dir) if one.name in truth.revisions}
-        return Sight(truth, holds(self.place, truth), {name: _mark(one.object) for name, one in compiles.items()},
-                     _mark(self.place.provider), {name: _mark(one.source) for name, one in compiles.items()}, compiles)
+        return Sight(truth, holds(self.place, truth, self.meant),
+                     {name: _mark(one.object) for name, one in compiles.items()}, _mark(self.place.provider),
+                     {name: _mark(one.source) for name, one in compiles.items()}, compiles)
 
     def note_compiles(self, before: Sight, after: Sight) -> set[str]:
         """Which objects are others now; they were compiled from what lies there, unless that was edited meanwhile.

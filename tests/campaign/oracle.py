@@ -194,12 +194,17 @@ def device_revisions(place: Place) -> dict[str, set[int]]:
     return found
 
 
-def holds(place: Place, truth: Truth) -> dict[str, bool]:
-    """Unit -> whether the artifact holds what its sources mean; all False where nothing can be asked."""
+def holds(place: Place, truth: Truth, meant: Mapping[str, int]) -> dict[str, bool]:
+    """Unit -> whether the artifact holds what its sources mean; all False where nothing can be asked.
+
+    `meant` gives revisions of headers that the build has yet to make: the preprocessor sees the present ones.
+    """
     held = held_by(place)
     if held is None or not truth.compiles:
         return dict.fromkeys(truth.revisions, False) or {"": False}
     answer = {unit: held.get(unit) == revisions for unit, revisions in truth.revisions.items()}
+    for name, revision in meant.items():
+        answer[f"what {name} is made from"] = {unit[name] for unit in held.values() if name in unit} == {revision}
     if place.cell.device:
         answer |= _device_answer(place, truth)
     return answer

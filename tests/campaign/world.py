@@ -132,6 +132,13 @@ class World:
         assert new != text, f"{path} has no revision"
         path.write_text(new)
 
+    def edit_upstream(self, path: Path, name: str) -> None:
+        """Edit what the build makes the header `name` from: from now on that revision is right, and no other."""
+        self.edit(path)
+        revision = re.search(r"#define MINIORT_\w+_REVISION (\d+)", path.read_text())
+        assert revision is not None
+        self.ledger.meant[name] = int(revision[1])
+
     def write(self, path: Path, name: str, more: str = "", revision: int = 1) -> Path:
         """A new header that leaves its revision in whoever includes it."""
         path.parent.mkdir(parents=True, exist_ok=True)

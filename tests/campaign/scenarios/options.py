@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.campaign.cells import plugin
 from tests.campaign.scenario import scenario
 from tests.campaign.world import World
@@ -68,20 +70,33 @@ def third_party(w: World) -> None:
     w.update()
 
 
-@scenario("a header that CMake configures into the build directory changes")
-def configured(w: World) -> None:
+def _configured(w: World) -> Path:
     source = w.place.root / "cmake" / "onnxruntime_config.h.in"
     w.include('#include "core/providers/cuda/unit_record.h"\n#define MINIORT_CONFIG_REVISION 1\n'
               "MINIORT_WATCHED_HEADER(config, MINIORT_CONFIG_REVISION)", source)
     w.reconfigure()
     w.adopt()
-    w.edit(source)
+    w.edit_upstream(source, "config")
+    return source
+
+
+@scenario("a header that CMake configures into the build directory changes")
+def configured(w: World) -> None:
+    _configured(w)
+    w.look()
     w.update()
     w.update()
 
 
-@scenario("a header that a command of the build generates changes")
-def generated(w: World) -> None:
+@scenario("a header that CMake configures changes, and its input has an old time")
+def configured_old(w: World) -> None:
+    w.age(_configured(w))
+    w.look()
+    w.update()
+    w.update()
+
+
+def _generated(w: World) -> Path:
     source = w.write(w.place.root / "cmake" / "schema.h", "generated_schema")
     w.in_cmake('add_custom_command(OUTPUT "${PROJECT_BINARY_DIR}/schema_generated.h" COMMAND ${CMAKE_COMMAND} -E copy '
                '"${PROJECT_SOURCE_DIR}/schema.h" "${PROJECT_BINARY_DIR}/schema_generated.h"\n'
@@ -92,7 +107,22 @@ def generated(w: World) -> None:
     w.include('#include "schema_generated.h"')
     w.reconfigure()
     w.adopt()
-    w.edit(source)
+    w.edit_upstream(source, "generated_schema")
+    return source
+
+
+@scenario("a header that a command of the build generates changes", quick=True)
+def generated(w: World) -> None:
+    _generated(w)
+    w.look()
+    w.update()
+    w.update()
+
+
+@scenario("a header that a command of the build generates changes, and its input has an old time")
+def generated_old(w: World) -> None:
+    w.age(_generated(w))
+    w.look()
     w.update()
     w.update()
 
@@ -109,12 +139,41 @@ def plugin_header(w: World) -> None:
     w.update()
 
 
-@scenario("a CMake flag of the units changes")
-def flag(w: World) -> None:
+def _flag(w: World) -> Path:
     w.include("#ifndef TILE\n#define TILE 1\n#endif\n#include \"core/providers/cuda/unit_record.h\"\n"
               "MINIORT_WATCHED_HEADER(tile, TILE)")
     w.adopt()
     w.in_cmake("foreach(target ${onnxruntime_providers_cuda_target} ${provider_parts})\n"
                "  target_compile_definitions(${target} PRIVATE TILE=2)\nendforeach()")
+    w.ledger.meant["tile"] = 2
+    return w.place.root / "cmake" / "onnxruntime_providers_cuda.cmake"
+
+
+@scenario("a CMake flag of the units changes", quick=True)
+def flag(w: World) -> None:
+    _flag(w)
+    w.look()
     w.update()
     w.update()
+
+
+@scenario("a CMake flag of the units changes, and the CMake file has an old time")
+def flag_old(w: World) -> None:
+    w.age(_flag(w))
+    w.look()
+    w.update()
+    w.update()
+
+
+@scenario("a CMake file is touched")
+def cmake_touched(w: World) -> None:
+    (w.place.root / "cmake" / "onnxruntime_providers_cuda.cmake").touch()
+    w.look()
+    w.update()
+
+
+@scenario("a comment in a CMake file is edited")
+def cmake_comment(w: World) -> None:
+    w.in_cmake("# nothing new")
+    w.update()
+    w.look()
