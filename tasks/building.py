@@ -126,9 +126,11 @@ class _Build:
                     return
             self.result.complete = True
         finally:
-            self.result.from_cache, none_used, self.result.launchers = launchers.end()
+            self.result.from_cache, sccache_compiled, self.result.launchers = launchers.end()
             # sccache runs nvcc's parts itself, in folders whose names do not get into the object.
-            self.result.same_bytes_twice = none_used and "sccache" in launchers_in(self._survey, "CUDA")
+            behind_sccache = "sccache" in launchers_in(self._survey, "CUDA")
+            self.result.same_bytes = ("restored" if not behind_sccache else
+                                      "compiled" if sccache_compiled else "unclear")
 
     def _run_command(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
         from tasks.builder.run import new_log, run_build
