@@ -17,6 +17,7 @@ from tasks.guarded_build import (
     BeforeBuild,
     BuildResult,
     force,
+    judge,
     state_folder,
     write_link_receipt,
     write_unit_receipts,
@@ -73,10 +74,14 @@ class _Build:
         started = time.monotonic()
         before = BeforeBuild(self._survey, self._store)
         after = self._round(before, former)
-        if repeated := self._to_repeat(after):
+        repeated, added = self._to_repeat(after), self._added(after)
+        if repeated:
             self._listener.say("this build changed files that it compiles from: compiling the units that see them"
                                " once more")
-            for name in repeated:
+        if added:
+            self._listener.say(f"new since this build began, so compiled once more: {', '.join(added)}")
+        if repeated or added:
+            for name in (*repeated, *added):
                 if name in after.units:
                     force(after.units[name], self._store, self._survey.settings.force)
             self._survey, self.result.moved = after, {}
@@ -106,6 +111,17 @@ class _Build:
         return [name for name, unit in self._survey.units.items() if name in self.result.recompiled
                 and (name in generated or name not in after.units
                      or after.units[name].facts.recipe != unit.facts.recipe)]
+
+    def _added(self, after: Survey) -> list[str]:
+        """Units that are new since the build began, by the CMake run in it: nobody saw what they were compiled from.
+
+        A failed build is left as it is: what it added may be what failed.
+        """
+        new = after.units.keys() - self._survey.units.keys()
+        if not new or self.result.status != 0:
+            return []
+        return [name for name, judgement in judge(after, self._store).units.items()
+                if name in new and judgement.verdict != "fresh"]
 
     def _round(self, before: BeforeBuild, former: Mapping[str, str]) -> Survey:
         """The commands once; receipts are written also where they fail or are interrupted."""
