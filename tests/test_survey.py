@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tasks.checkout.reading import noting
+from tasks.closure.catalogue import Catalogue
 from tasks.settings import Settings, load
 from tasks.survey import Survey, read_survey
 from tests.bench.generated import FAMILIES, FMHA, generate
@@ -160,6 +161,22 @@ def test_a_kept_look_is_the_one_that_a_new_look_makes(world: World, change: Call
         assert anew != before, "a change that no look can see shows nothing"
     assert facts(world.look()) == anew
     assert facts(world.look()) == anew
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_watched_header_that_is_replaced_during_a_look_stays_watched(
+        world: World, monkeypatch: pytest.MonkeyPatch, kept: bool) -> None:
+    before = {name: unit.reaches for name, unit in world.look().units.items()}
+    if not kept:
+        shutil.rmtree(world.state)
+    mask_of = Catalogue.mask_of
+
+    def in_the_middle(catalogue: Catalogue, headers: tuple[str, ...]) -> int:
+        _a_watched_header_is_another_file(world)  # as an editor saves it
+        return mask_of(catalogue, headers)
+
+    monkeypatch.setattr(Catalogue, "mask_of", in_the_middle)
+    assert {name: unit.reaches for name, unit in world.look().units.items()} == before
 
 
 def test_a_unit_outside_the_watched_ones_is_found_by_its_new_include(world: World) -> None:

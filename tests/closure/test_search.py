@@ -314,6 +314,17 @@ def test_a_watched_header_is_recognised_under_any_of_its_names(forest: Forest) -
     assert closure.among((f"{forest.root}/a.h", f"{forest.root}/none.h")) == ()
 
 
+@pytest.mark.parametrize("name", ["real.h", "soft.h", "hard.h"])
+def test_a_watched_header_is_recognised_when_it_was_replaced_since_the_look(forest: Forest, name: str) -> None:
+    forest.write({"real.h": "", "new.h": "", "u.cc": f'#include "real.h"\n#include "{name}"\n'})
+    forest.link("soft.h", "real.h")
+    os.link(forest.root / "real.h", forest.root / "hard.h")
+    closure = forest.resolve()
+    (forest.root / "new.h").rename(forest.root / "real.h")
+    watched = {f"{forest.root}/real.h", f"{forest.root}/{name}"}
+    assert set(closure.among((f"{forest.root}/real.h",))) == watched
+
+
 def test_nvcc_reads_a_list_of_folders_and_its_options_files(shadowed: Forest) -> None:
     shadowed.write({"w.rsp": "-I=two,one"})
     found = shadowed.exactly("#include <x.h>\n", "--options-file", "w.rsp", unit="u.cu", compiler="nvcc")
