@@ -50,8 +50,7 @@ def commands_for(survey: Survey, targets: Sequence[str]) -> list[list[str]]:
 
 def launchers_in(survey: Survey, language: str | None = None) -> dict[str, str]:
     """The compiler caches that the watched units (of one language) are compiled through: path by name."""
-    compilers = {os.path.realpath(path) for path in survey.toolchain.compilers.values()}
-    return launchers_of((unit.line.words, compilers) for unit in survey.units.values()
+    return launchers_of((unit.line.words, unit.compilers) for unit in survey.units.values()
                         if language in (None, unit.line.language))
 
 
