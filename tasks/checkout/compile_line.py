@@ -17,8 +17,11 @@ from tasks.checkout.words import split_words
 
 __all__ = ["COMPILER_VARIABLES", "CompileLine", "SearchPath", "expand_response_files", "read_compile_line"]
 
-# What changes a compile and stands in no build file.
-COMPILER_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH", "C_INCLUDE_PATH",
+# Folders that nvcc takes from the environment, behind those of its line: its nvcc.profile only adds to them.
+_PROFILE_VARIABLES = ("INCLUDES", "SYSTEM_INCLUDES")
+# What changes a compile and stands in no build file: for nvcc, for its own tools, for GCC.
+COMPILER_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", *_PROFILE_VARIABLES,
+                      "CUDAFE_FLAGS", "NVVM_FLAGS", "PTXAS_FLAGS", "OCG_FLAGS", "CPATH", "C_INCLUDE_PATH",
                       "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")
 
 _KINDS = {
@@ -174,9 +177,9 @@ def read_compile_line(command: tuple[str, ...], workdir: str, environ: Mapping[s
     """Expand and read one compile command; `environ` is the environment that the build will see."""
     words = tuple(expand_response_files(command, workdir))
     cuda = _language(words) == "CUDA"
-    prepended = split_words(environ.get("NVCC_PREPEND_FLAGS", "")) if cuda else ()
-    appended = split_words(environ.get("NVCC_APPEND_FLAGS", "")) if cuda else ()
-    options = _all_options((*prepended, *words, *appended))
+    prepended, *appended = (split_words(environ.get(name, "")) if cuda else ()
+                            for name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", *_PROFILE_VARIABLES))
+    options = _all_options((*prepended, *words, *(word for added in appended for word in added)))
     search = _search_path(options, workdir, environ, cuda)
     # The last one counts, and the variable only where there is none.
     ccbin = [environ.get("NVCC_CCBIN", ""), *(value for kind, value in options if kind == "ccbin")] if cuda else [""]

@@ -348,6 +348,17 @@ def test_nvccs_variables_count_for_nvcc_alone(shadowed: Forest) -> None:
     assert shadowed.exactly(text, "-Ione", environ=environ) == {"one/x.h"}
 
 
+def test_nvccs_profile_takes_more_folders_from_the_environment(shadowed: Forest) -> None:
+    text = "#include <x.h>\n"
+    for variable in ("INCLUDES", "SYSTEM_INCLUDES"):
+        environ = {variable: "-I two"}
+        assert shadowed.exactly(text, environ=environ, unit="u.cu", compiler="nvcc") == {"two/x.h"}
+        assert shadowed.exactly(text, "-Ione", environ=environ, unit="u.cu", compiler="nvcc") == {"one/x.h"}
+        assert shadowed.exactly(text, "-Ione", environ=environ) == {"one/x.h"}
+    environ = {"INCLUDES": "-I two", "SYSTEM_INCLUDES": "-isystem three"}
+    assert shadowed.exactly(text, environ=environ, unit="u.cu", compiler="nvcc") == {"two/x.h"}
+
+
 def test_the_header_that_nvcc_forces_itself_is_followed(forest: Forest) -> None:
     forest.write({"inc/time.h": "#include_next <time.h>\n"})
     assert forest.exactly("int i;\n", "-Iinc", unit="u.cu", compiler="nvcc") == {"inc/time.h"}
