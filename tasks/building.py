@@ -52,8 +52,7 @@ def commands_for(survey: Survey, targets: Sequence[str]) -> list[list[str]]:
 
 def launchers_in(survey: Survey, language: str | None = None) -> dict[str, str]:
     """The compiler caches that the watched units (of one language) are compiled through: path by name."""
-    compilers = {os.path.realpath(path) for path in survey.toolchain.compilers.values()}
-    return launchers_of((unit.line.words, compilers) for unit in survey.units.values()
+    return launchers_of((unit.line.words, unit.compilers) for unit in survey.units.values()
                         if language in (None, unit.line.language))
 
 
@@ -112,10 +111,14 @@ class _Build:
     def _rounds(self, former: Mapping[str, str]) -> Survey:
         before = BeforeBuild(self._survey, self._store)
         after = self._round(before, former)
-        if repeated := self._to_repeat(after):
+        repeated, added = self._to_repeat(after), self._added(after)
+        if repeated:
             self._listener.say("this build changed files that it compiles from: compiling the units that see them"
                                " once more")
-            for name in repeated:
+        if added:
+            self._listener.say(f"new since this build began, so compiled once more: {', '.join(added)}")
+        if repeated or added:
+            for name in (*repeated, *added):
                 if name in after.units:
                     force(after.units[name], self._store, self._survey.settings.force)
             self._survey, self.result.moved = after, {}
@@ -151,6 +154,17 @@ class _Build:
                 if judgement.verdict == "stale" and is_generated(judgement.changed)]
         return list(dict.fromkeys((*compiled, *left)))
 
+    def _added(self, after: Survey) -> list[str]:
+        """Units that are new since the build began, by the CMake run in it: nobody saw what they were compiled from.
+
+        A failed build is left as it is: what it added may be what failed.
+        """
+        new = after.units.keys() - self._survey.units.keys()
+        if not new or self.result.status != 0:
+            return []
+        return [name for name, judgement in judge(after, self._store).units.items()
+                if name in new and judgement.verdict != "fresh"]
+
     def _round(self, before: BeforeBuild, former: Mapping[str, str]) -> Survey:
         """The commands once; receipts are written also where they fail or are interrupted."""
         try:
@@ -170,9 +184,11 @@ class _Build:
                     return
             self.result.complete = True
         finally:
-            self.result.from_cache, none_used, self.result.launchers = launchers.end()
+            self.result.from_cache, sccache_compiled, self.result.launchers = launchers.end()
             # sccache runs nvcc's parts itself, in folders whose names do not get into the object.
-            self.result.same_bytes_twice = none_used and "sccache" in launchers_in(self._survey, "CUDA")
+            behind_sccache = "sccache" in launchers_in(self._survey, "CUDA")
+            self.result.same_bytes = ("restored" if not behind_sccache else
+                                      "compiled" if sccache_compiled else "unclear")
 
     def _run_command(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
         from tasks.builder.run import new_log, run_build

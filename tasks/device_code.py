@@ -6,7 +6,9 @@ Joins the reading of binaries with the units of a survey; decides nothing about 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +62,7 @@ def contradicts_link(survey: Survey, observer: Observer, state: Path) -> bool:
     try:
         provider = device_image(Path(survey.provider))
         found = containments(provider, object_images(survey))
-        left = _former_code(provider, _codes(survey, observer, state))
+        left = _former_code(provider, survey, _codes(survey, observer, state))
     except (BadFatbin, OSError):
         return True
     return bool(left) or any(held.status == "missing" for held in found.values())
@@ -83,20 +85,40 @@ def confirm_link(link: Link, survey: Survey, judged: Judged, state: Path, remedy
     try:
         provider = device_image(Path(survey.provider))
         found = containments(provider, object_images(survey))
-        left = _former_code(provider, _codes(survey, judged.observer, state))
+        left = _former_code(provider, survey, _codes(survey, judged.observer, state))
     except (BadFatbin, OSError) as error:
         word: Verdict = "unproven" if link.verdict == "fresh" else link.verdict
         return Link(3, word, (*link.evidence, f"device code cannot be read: {str(error).splitlines()[0]}"), remedy)
     return _with_device_code(link, found, left, judged, remedy)
 
 
-def _former_code(provider: DeviceImage, codes: Mapping[str, UnitCode]) -> list[str]:
-    """Units whose device code from before their last recompile lies in the provider, and is no unit's now."""
-    from tasks.binary.containment import former_left
+def _former_code(provider: DeviceImage, survey: Survey, codes: Mapping[str, UnitCode]) -> list[str]:
+    """Units whose device code from before their last recompile lies in the provider, and is no unit's now.
 
-    now = {container for code in codes.values() for container in code.containers}
-    return [name for name, code in codes.items()
-            if code.state == "changed" and code.former and former_left(provider, set(code.former) - now)]
+    A unit's code may have moved to another one, watched or not: what the provider holds no more often
+    than the objects of all units do is theirs. They are read only where there is something to explain.
+    """
+    from tasks.binary.containment import code_copies
+
+    former = {name: set(code.former) for name, code in codes.items() if code.state == "changed"}
+    wanted = set().union(*former.values())
+    left = code_copies(provider, wanted) if wanted else Counter()
+    if left:
+        left -= _in_objects(survey, left.keys())
+    return [name for name, containers in former.items() if containers & left.keys()]
+
+
+def _in_objects(survey: Survey, wanted: Collection[tuple[int, str]]) -> Counter[tuple[int, str]]:
+    """How often the objects of all units of the provider hold these containers; an unreadable one explains nothing."""
+    from tasks.binary.containment import code_copies
+    from tasks.binary.fatbin import BadFatbin
+    from tasks.binary.image import device_image
+
+    found: Counter[tuple[int, str]] = Counter()
+    for unit in survey.checkout.units:
+        with suppress(BadFatbin, OSError):
+            found += code_copies(device_image(unit.object), wanted)
+    return found
 
 
 def _with_device_code(link: Link, found: Mapping[str, Containment], left: list[str], judged: Judged,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from tasks.device_code import contradicts_link
 from tasks.errors import UserError
@@ -49,13 +50,14 @@ class BuildResult:
 
     `complete` is false while the commands run and where one failed: an object may be half-written then.
     `from_cache` holds sources whose object a launcher took from its cache, `launchers` tells what they did.
-    `same_bytes_twice` is set where nvcc's objects may be equal although they were compiled anew.
+    `same_bytes` is what it means that an object of nvcc has the bytes of the one before: nvcc itself never writes
+    them twice, behind sccache it does. `restored` and `unclear` list the units whose object got no receipt for it.
     """
 
     status: int = 0
     complete: bool = False
     from_cache: frozenset[str] = frozenset()
-    same_bytes_twice: bool = False
+    same_bytes: Literal["restored", "compiled", "unclear"] = "restored"
     launchers: list[str] = field(default_factory=list)
     log: Path | None = None
     commands: list[str] = field(default_factory=list)
@@ -63,6 +65,7 @@ class BuildResult:
     not_rewritten: list[str] = field(default_factory=list)
     moved: dict[str, list[str]] = field(default_factory=dict)
     restored: list[str] = field(default_factory=list)
+    unclear: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
 
@@ -189,9 +192,9 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
         digest = Observer().digest(unit.facts.object)
         if digest is None or identity_of(unit.facts.object) != now:
             continue
-        if unit.line.language == "CUDA" and not result.same_bytes_twice and digest in (
+        if unit.line.language == "CUDA" and result.same_bytes != "compiled" and digest in (
                 before.digests.get(unit.facts.object), former.get(name)):
-            result.restored.append(name)
+            (result.restored if result.same_bytes == "restored" else result.unclear).append(name)
             continue
         inputs = {path: before.inputs[path] for path in unit.facts.inputs}
         store.save_unit(UnitReceipt(name, unit.facts.source, unit.facts.object, store.home, now, digest, inputs,

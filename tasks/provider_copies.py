@@ -12,7 +12,7 @@ import shlex
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,7 @@ def _everywhere(build_dir: Path, name: str) -> Iterator[Path]:
 
 
 class _Comparisons:
-    """Which files differ from the provider. What did not move since is not read again."""
+    """Which copies and wheels hold another provider. What did not move since is not read again."""
 
     def __init__(self, provider: Path, path: Path) -> None:
         self._provider = provider
@@ -60,7 +60,8 @@ class _Comparisons:
             known = {}
         self._known = known if isinstance(known, dict) else {}
 
-    def is_old(self, copy: Path) -> bool:
+    def is_old(self, copy: Path, differs: Callable[[Path, Path], bool]) -> bool:
+        """What `differs` says of the copy and the provider; False, and asked again, where one cannot be read."""
         stamps = [stamp_of(path) for path in (copy, self._provider)]
         if None in stamps:
             return False
@@ -68,19 +69,13 @@ class _Comparisons:
         entry = self._known.get(str(copy))
         moving = any(stamp[-1] == -1 for stamp in kept)  # a write of this moment may not show in a stamp
         if moving or not (isinstance(entry, list) and len(entry) == 2 and entry[0] == kept and type(entry[1]) is bool):
-            entry = [kept, self._differs(copy)]
+            try:
+                entry = [kept, differs(copy, self._provider)]
+            except OSError:
+                return False
         self._new[str(copy)] = entry
         old: bool = entry[1]
         return old
-
-    def _differs(self, copy: Path) -> bool:
-        try:
-            if copy.samefile(self._provider):
-                return False
-            sizes = {copy.stat().st_size, self._provider.stat().st_size}
-            return len(sizes) > 1 or not filecmp.cmp(copy, self._provider, shallow=False)
-        except OSError:
-            return False
 
     def save(self) -> None:
         """Keep the answers for the next look, where that can be."""
@@ -97,16 +92,20 @@ def _checksum(path: Path) -> int:
     return value
 
 
-def _old_wheels(build_dir: Path, provider: Path) -> Iterator[Path]:
-    """Wheels with another provider, by the size and checksum that the archive lists."""
-    for wheel in sorted(build_dir.glob(_WHEELS)):
-        try:
-            with zipfile.ZipFile(wheel) as archive:
-                packed = [item for item in archive.infolist() if item.filename.endswith(f"/capi/{provider.name}")]
-            if any(item.file_size != provider.stat().st_size or _checksum(provider) != item.CRC for item in packed):
-                yield wheel
-        except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
-            continue  # still being written: nothing is known of it
+def _is_another(copy: Path, provider: Path) -> bool:
+    if copy.samefile(provider):
+        return False
+    return copy.stat().st_size != provider.stat().st_size or not filecmp.cmp(copy, provider, shallow=False)
+
+
+def _packs_another(wheel: Path, provider: Path) -> bool:
+    """By the size and checksum that the archive lists."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            packed = [item for item in archive.infolist() if item.filename.endswith(f"/capi/{provider.name}")]
+    except (ValueError, NotImplementedError, zipfile.BadZipFile):
+        return False  # still being written: nothing is known of it
+    return any(item.file_size != provider.stat().st_size or _checksum(provider) != item.CRC for item in packed)
 
 
 def old_copies(survey: Survey, everywhere: bool) -> list[str]:
@@ -120,11 +119,11 @@ def old_copies(survey: Survey, everywhere: bool) -> list[str]:
     provider, build_dir = Path(survey.provider), survey.location.build_dir
     places = _everywhere(build_dir, provider.name) if everywhere else _known(build_dir, provider.name)
     comparisons = _Comparisons(provider, build_dir / STATE_NAME / "copies")
-    old = sorted({path for path in places if comparisons.is_old(path)})
+    old = sorted({path for path in places if comparisons.is_old(path, _is_another)})
+    wheels = [path for path in sorted(build_dir.glob(_WHEELS)) if comparisons.is_old(path, _packs_another)]
     comparisons.save()
-    lines = [f"old copy: {path}: {_renewal(survey, path)}" for path in old]
-    return lines + [f"old copy in {wheel}: build.sh --build --build_wheel packs it anew"
-                    for wheel in _old_wheels(build_dir, provider)]
+    return [*(f"old copy: {path}: {_renewal(survey, path)}" for path in old),
+            *(f"old copy in {wheel}: build.sh --build --build_wheel packs it anew" for wheel in wheels)]
 
 
 def _renewal(survey: Survey, path: Path) -> str:

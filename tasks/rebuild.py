@@ -178,6 +178,10 @@ def _explain(result: BuildResult) -> str | None:
     if result.restored:
         return (f"{', '.join(result.restored)}: the build did not compile, but put an old object there"
                 " (a compiler launcher's cache, or a script).")
+    if result.unclear:
+        return (f"{', '.join(result.unclear)}: the object has the bytes of the one before, and it cannot be told"
+                " whether sccache compiled it or restored the old one.\n  `sccache --show-stats` has to answer for the"
+                " server that the build uses, and to count no hit meanwhile.")
     if result.not_rewritten:
         told = f"{', '.join(result.not_rewritten)}: the build succeeded, but did not rewrite the object."
         error = first_error(result.log)[0] if result.log else None

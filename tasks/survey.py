@@ -18,7 +18,7 @@ from tasks.checkout.compile_line import COMPILER_VARIABLES, CompileLine, SearchP
 from tasks.checkout.locate import Location, locate
 from tasks.checkout.model import Checkout, Provider, Unit, read_checkout
 from tasks.checkout.reading import noting
-from tasks.checkout.toolchain import Toolchain
+from tasks.checkout.toolchain import Toolchain, named_host_compiler
 from tasks.closure.cache import ClosureCache
 from tasks.closure.catalogue import Closure
 from tasks.errors import UserError
@@ -34,13 +34,17 @@ __all__ = ["Survey", "WatchedUnit", "locate_checkout", "read_survey"]
 
 @dataclass(frozen=True)
 class WatchedUnit:
-    """A unit that reaches a watched header. `reaches` lists those headers."""
+    """A unit that reaches a watched header.
+
+    `reaches` lists those headers, `compilers` the real paths of what compiles it.
+    """
 
     unit: Unit
     closure: Closure
     line: CompileLine
     facts: UnitFacts
     reaches: tuple[str, ...]
+    compilers: frozenset[str]
 
     @property
     def name(self) -> str:
@@ -116,12 +120,12 @@ def _recipe(line: CompileLine, environ: Mapping[str, str]) -> dict[str, str]:
     return recipe
 
 
-def _compiler_files(toolchain: Toolchain, line: CompileLine) -> set[str]:
+def _compiler_files(toolchain: Toolchain, line: CompileLine, environ: Mapping[str, str]) -> frozenset[str]:
     """Real paths of what compiles the unit: nvcc (also behind a wrapper script) and the host compiler."""
     roles = ("CUDA", "host", "CXX") if line.language == "CUDA" else ("CXX",)
     named = [str(toolchain.compilers[role]) for role in roles if role in toolchain.compilers]
-    named.append(os.path.join(line.workdir, line.compiler))
-    return {os.path.realpath(path) for path in named if os.path.isfile(path)}
+    named += [os.path.join(line.workdir, line.compiler), named_host_compiler(line, environ) or ""]
+    return frozenset(os.path.realpath(path) for path in named if os.path.isfile(path))
 
 
 def locate_checkout(settings: Settings) -> Location:
@@ -178,10 +182,11 @@ class _Look:
             # A computed include that was not understood may be of any header.
             reaches = headers if closure.unresolved else closure.among(headers)
             if reaches:
-                inputs = closure.files | {str(unit.source), *reaches} | _compiler_files(self.toolchain, line)
+                compilers = _compiler_files(self.toolchain, line, self._environ)
+                inputs = closure.files | {str(unit.source), *reaches} | compilers
                 recipe = _recipe(line, self._environ)
                 facts = UnitFacts(unit.name, str(unit.source), str(unit.object), inputs, recipe)
-                found[unit.name] = WatchedUnit(unit, closure, line, facts, reaches)
+                found[unit.name] = WatchedUnit(unit, closure, line, facts, reaches, compilers)
         return found
 
 

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from tasks.checkout.reading import noting
+from tasks.closure.catalogue import Catalogue
 from tasks.settings import Settings, load
 from tasks.survey import Survey, read_survey
 from tests.bench.generated import FAMILIES, FMHA, generate
 
 GENERATORS = ["Unix Makefiles", "Ninja"]
 OLD = 978307200
+BUILD_FILES = {"build.make", "flags.make", "link.txt", "build.ninja", "rules.ninja"}
 
 
 class World:
@@ -77,7 +79,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
 
 
 def test_a_second_look_reads_no_build_file(world: World) -> None:
-    assert not world.read() & {"build.make", "flags.make", "link.txt", "build.ninja", "rules.ninja"}
+    assert not world.read() & BUILD_FILES
     assert facts(world.look()) == facts(world.anew())
 
 
@@ -162,9 +164,38 @@ def test_a_kept_look_is_the_one_that_a_new_look_makes(world: World, change: Call
     assert facts(world.look()) == anew
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_watched_header_that_is_replaced_during_a_look_stays_watched(
+        world: World, monkeypatch: pytest.MonkeyPatch, kept: bool) -> None:
+    before = {name: unit.reaches for name, unit in world.look().units.items()}
+    if not kept:
+        shutil.rmtree(world.state)
+    mask_of = Catalogue.mask_of
+
+    def in_the_middle(catalogue: Catalogue, headers: tuple[str, ...]) -> int:
+        _a_watched_header_is_another_file(world)  # as an editor saves it
+        return mask_of(catalogue, headers)
+
+    monkeypatch.setattr(Catalogue, "mask_of", in_the_middle)
+    assert {name: unit.reaches for name, unit in world.look().units.items()} == before
+
+
 def test_a_unit_outside_the_watched_ones_is_found_by_its_new_include(world: World) -> None:
     _another_unit_begins_in_secret(world)
     assert set(world.look().units) == {*FAMILIES, *(f"unit{number}" for number in range(10)), "unit11"}
+
+
+@pytest.mark.parametrize("unit", ["unit0", "unit11"])
+def test_after_a_unit_left_the_provider_the_second_look_reads_no_build_file(world: World, unit: str) -> None:
+    lists = world.path("cmake/CMakeLists.txt")
+    left = f'list(FILTER UNITS EXCLUDE REGEX "/{unit}[.]cc$")\n'
+    lists.write_text(lists.read_text().replace("set_source_files_properties", left + "set_source_files_properties", 1))
+    world.configure()
+    world.look()
+    time.sleep(0.05)
+    world.look()
+    assert not world.read() & BUILD_FILES
+    assert facts(world.look()) == facts(world.anew())
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"key": 1}'])

@@ -12,13 +12,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tasks.binary.cubin import Cubin, Function, Reference, read_cubin
-from tasks.binary.fatbin import Entry, payload
+from tasks.binary.elf import ALLOC
+from tasks.binary.fatbin import Container, Entry, payload
 from tasks.binary.image import DeviceImage
 from tasks.binary.names import stable, stable_bytes
 from tasks.binary.ptx import read_ptx
 from tasks.binary.source import Source, memory_source
 
-__all__ = ["ArchCode", "code_by_arch", "digest"]
+__all__ = ["ArchCode", "code_by_arch", "digest", "holds_code"]
+
+_PTX_HEAD = (b".version", b".target", b".address_size")
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,14 @@ def _add_cubin(parts: _Parts, cubin: Cubin) -> None:
     parts.data.append(digest([sections, sorted(variables)]))
 
 
+def _cubin(source: Source, entry: Entry, raw: bytes) -> Cubin:
+    return read_cubin(memory_source(source.path, raw, f"cubin for {entry.arch}"))
+
+
 def _add(parts: _Parts, source: Source, entry: Entry) -> None:
     raw = payload(source, entry)
     if entry.kind == "elf":
-        _add_cubin(parts, read_cubin(memory_source(source.path, raw, f"cubin for {entry.arch}")))
+        _add_cubin(parts, _cubin(source, entry, raw))
     elif entry.kind == "ptx":
         functions, rest = read_ptx(raw)
         for function in functions:
@@ -93,6 +100,27 @@ def code_by_arch(image: DeviceImage) -> dict[str, ArchCode]:
                            {name: _one(texts) for name, texts in sorted(parts.functions.items())},
                            _one(parts.data))
             for arch, parts in sorted(found.items())}
+
+
+def holds_code(source: Source, container: Container) -> bool:
+    """Whether a GPU can run or read anything of the container. Raises :class:`BadFatbin`.
+
+    nvcc writes one without for every unit that has no kernel, function or variable, the same for all of them.
+    """
+    return any(_holds_code(source, entry) for entry in container.entries)
+
+
+def _holds_code(source: Source, entry: Entry) -> bool:
+    raw = payload(source, entry)
+    if entry.kind == "elf":
+        cubin = _cubin(source, entry, raw)
+        # Shared memory that newer architectures reserve lies in a section without bytes.
+        return bool(cubin.functions or cubin.variables or cubin.data) or any(
+            flags & ALLOC and content for _, flags, _, content, _ in cubin.sections)
+    if entry.kind == "ptx":
+        functions, rest = read_ptx(raw)
+        return bool(functions) or not all(line.startswith(_PTX_HEAD) for line in rest.splitlines())
+    return True
 
 
 def _one(texts: list[str]) -> str:

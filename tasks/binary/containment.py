@@ -6,20 +6,21 @@ there the link receipt decides.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from tasks.binary.code import holds_code
 from tasks.binary.devicelink import LinkedCode, LinkFinding, judge_links
 from tasks.binary.fatbin import Container
 from tasks.binary.fingerprint import container_digest
 from tasks.binary.image import RELOCATABLE_CODE, DeviceImage
 from tasks.binary.source import Source
 
-__all__ = ["Containment", "contains", "former_left"]
+__all__ = ["Containment", "code_copies", "contains"]
 
 Status = Literal["contained", "missing", "ambiguous", "none"]
 
@@ -139,12 +140,13 @@ def _worst(judged: Sequence[Containment]) -> Containment:
     return Containment("contained", "; ".join(part.evidence for part in judged))
 
 
-def former_left(provider: DeviceImage, former: Collection[tuple[int, str]]) -> int:
-    """How many of these containers, (size in bytes, SHA-256) each, lie in the linked file.
+def code_copies(image: DeviceImage, wanted: Collection[tuple[int, str]]) -> Counter[tuple[int, str]]:
+    """How often the file holds each of these containers, (size in bytes, SHA-256), that have any code.
 
-    More than none of a former object's says that it was linked with old device code, unless another
-    unit's is identical.
+    Those without are the same for every unit and tell nothing. Raises :class:`BadFatbin`.
     """
-    sizes = {size for size, _ in former}
-    with provider.open() as source:
-        return sum((c.size, container_digest(source, c)) in former for c in provider.containers if c.size in sizes)
+    sizes = {size for size, _ in wanted}
+    with image.open() as source:
+        found = [(pair, c) for c in image.containers if c.size in sizes
+                 and (pair := (c.size, container_digest(source, c))) in wanted]
+        return Counter(pair for pair, c in found if holds_code(source, c))

@@ -117,9 +117,11 @@ class Launchers:
             self._sccache_before = sccache_counts(found["sccache"], cwd, self.environ)
 
     def end(self) -> tuple[frozenset[str], bool, list[str]]:
-        """(real paths of the sources whose objects came from a cache, whether sccache used none, lines for a person).
+        """(real paths of the sources whose objects came from a cache, whether sccache compiled, lines for a person).
 
-        sccache tells sums of its server, which may serve other builds too.
+        sccache tells sums of its server, which may serve other builds too. It is known to have compiled all that
+        came through it only where it counted compiles and no hit: one that does not tell may have restored, and
+        so may another server than the one that is asked, which counts neither.
         """
         cached: frozenset[str] = frozenset()
         lines = []
@@ -127,16 +129,16 @@ class Launchers:
             told = what_ccache_did(self._stats_log, self._start)
             cached = frozenset(map(os.path.realpath, told.from_cache)) if told is not None else cached
             lines.append(self._ccache_line(told))
-        none_used = True
+        sccache_compiled = False
         if "sccache" in self._found:
             after = sccache_counts(self._found["sccache"], self._cwd, self.environ)
             if after is None or self._sccache_before is None:
                 lines.append("sccache: asked to compile anew, and does not tell what it did")
             else:
                 compiled, hits = (now - then for now, then in zip(after, self._sccache_before, strict=True))
-                none_used = hits == 0
+                sccache_compiled = compiled > 0 and hits == 0
                 lines.append(f"sccache: {compiled} compiled anew, {hits} from its cache (all builds of its server)")
-        return cached, none_used, lines
+        return cached, sccache_compiled, lines
 
     @staticmethod
     def _ccache_line(told: Told | None) -> str:

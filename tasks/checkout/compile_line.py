@@ -17,8 +17,11 @@ from tasks.checkout.words import split_words
 
 __all__ = ["COMPILER_VARIABLES", "CompileLine", "SearchPath", "expand_response_files", "read_compile_line"]
 
-# What changes a compile and stands in no build file.
-COMPILER_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH", "C_INCLUDE_PATH",
+# Folders that nvcc takes from the environment, behind those of its line: its nvcc.profile only adds to them.
+_PROFILE_VARIABLES = ("INCLUDES", "SYSTEM_INCLUDES")
+# What changes a compile and stands in no build file: for nvcc, for its own tools, for GCC.
+COMPILER_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", *_PROFILE_VARIABLES,
+                      "CUDAFE_FLAGS", "NVVM_FLAGS", "PTXAS_FLAGS", "OCG_FLAGS", "CPATH", "C_INCLUDE_PATH",
                       "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")
 
 _KINDS = {
@@ -29,6 +32,7 @@ _KINDS = {
     "-include": "forced", "--include": "forced", "--pre-include": "forced", "-imacros": "forced",
     "--imacros": "forced",
     "-D": "define", "--define-macro": "define",
+    "-ccbin": "ccbin", "--compiler-bindir": "ccbin",
     "-Xcompiler": "host", "--compiler-options": "host", "-Xpreprocessor": "late", "-Wp,": "late",
 }
 # Longest first: `-include` is no `-I` with a value, and `-isystem/x` needs its whole name.
@@ -52,11 +56,16 @@ class SearchPath:
 
 @dataclass(frozen=True)
 class CompileLine:
-    """One unit's compile: its words with response files expanded, and where it runs."""
+    """One unit's compile: its words with response files expanded, and where it runs.
+
+    `ccbin` is nvcc's host compiler, or the folder that it lies in, as `-ccbin` or `NVCC_CCBIN` names it;
+    empty where neither does.
+    """
 
     words: tuple[str, ...]
     workdir: str
     search: SearchPath
+    ccbin: str = ""
 
     @property
     def language(self) -> str:
@@ -139,9 +148,9 @@ def _folders(variable: str, environ: Mapping[str, str], workdir: str) -> list[st
     return [os.path.join(workdir, part or ".") for part in value.split(":")] if value else []
 
 
-def _search_path(words: tuple[str, ...], workdir: str, environ: Mapping[str, str], cuda: bool) -> SearchPath:
+def _search_path(options: list[tuple[str, str]], workdir: str, environ: Mapping[str, str], cuda: bool) -> SearchPath:
     found: dict[str, list[str]] = {kind: [] for kind in _KINDS.values()}
-    for kind, value in _all_options(words):
+    for kind, value in options:
         # nvcc takes a list, whatever the names of the folders.
         found[kind] += [part for part in (value.split(",") if cuda and kind != "host" else [value]) if part]
         if cuda and kind == "define" and "," in value:
@@ -168,6 +177,10 @@ def read_compile_line(command: tuple[str, ...], workdir: str, environ: Mapping[s
     """Expand and read one compile command; `environ` is the environment that the build will see."""
     words = tuple(expand_response_files(command, workdir))
     cuda = _language(words) == "CUDA"
-    prepended = split_words(environ.get("NVCC_PREPEND_FLAGS", "")) if cuda else ()
-    appended = split_words(environ.get("NVCC_APPEND_FLAGS", "")) if cuda else ()
-    return CompileLine(words, workdir, _search_path((*prepended, *words, *appended), workdir, environ, cuda))
+    prepended, *appended = (split_words(environ.get(name, "")) if cuda else ()
+                            for name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", *_PROFILE_VARIABLES))
+    options = _all_options((*prepended, *words, *(word for added in appended for word in added)))
+    search = _search_path(options, workdir, environ, cuda)
+    # The last one counts, and the variable only where there is none.
+    ccbin = [environ.get("NVCC_CCBIN", ""), *(value for kind, value in options if kind == "ccbin")] if cuda else [""]
+    return CompileLine(words, workdir, search, ccbin[-1])

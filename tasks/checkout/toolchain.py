@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
 from tasks.checkout.cmake_cache import compiler_facts
+from tasks.checkout.compile_line import CompileLine
 
-__all__ = ["Toolchain"]
+__all__ = ["Toolchain", "named_host_compiler"]
 
 
 class Toolchain:
@@ -41,3 +44,20 @@ class Toolchain:
                  cxx.get("CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES", ""))
         folders = {os.path.realpath(folder) for listed in lists for folder in listed.split(";") if folder}
         return tuple(sorted(folders | {"/usr/include"}))
+
+
+def named_host_compiler(line: CompileLine, environ: Mapping[str, str]) -> str | None:
+    """Path of the host compiler that a compile names for nvcc; None where it names none, or a missing one.
+
+    As `nvcc --dryrun` shows it (13.0): of a folder its `gcc`; a name without a slash that is no folder
+    is looked for in nvcc's own folder, then on `PATH`.
+    """
+    if not line.ccbin:
+        return None
+    path = os.path.join(line.workdir, line.ccbin)
+    if os.path.isdir(path):
+        path = os.path.join(path, "gcc")
+    elif "/" not in line.ccbin:
+        own = os.path.dirname(os.path.join(line.workdir, line.compiler))
+        path = shutil.which(line.ccbin, path=os.pathsep.join((own, environ.get("PATH", "")))) or ""
+    return path if os.path.isfile(path) else None

@@ -52,7 +52,8 @@ class ClosureCache:
         """The closure of each unit, given by its source and its search path."""
         self._keys = _keys(units)
         kept = self._kept
-        if kept is not None and kept.holds(self._keys):
+        # A document that holds for more units than these is written anew: later looks go by the digest of all.
+        if kept is not None and kept.digest == self.digest and kept.holds(self._keys):
             self._closures = {name: kept.closure(name, partial(self._explain, units, name)) for name in units}
         else:
             self._closures = {name: self._resolve(*unit) for name, unit in units.items()}

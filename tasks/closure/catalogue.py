@@ -17,12 +17,13 @@ class Catalogue:
     def __init__(self, paths: Sequence[str], stamps: Mapping[str, Stamp | None]) -> None:
         self.paths = paths
         self._stamps = stamps
+        self._by_path: dict[str, int] = {}
         self._by_inode: dict[tuple[int, int], int] = {}
         self._numbered = 0
         self._masks: dict[tuple[str, ...], tuple[int, int]] = {}
 
     def mask_of(self, headers: tuple[str, ...]) -> int:
-        """The bits of these very files: under their own name, a link's or a hard link's."""
+        """The bits of these files: under their own path, and under a link's or a hard link's name."""
         known = self._masks.get(headers)
         if known is None or known[0] != len(self.paths):
             known = self._masks[headers] = (len(self.paths), self._find(headers))
@@ -30,16 +31,21 @@ class Catalogue:
 
     def _find(self, headers: tuple[str, ...]) -> int:
         for number in range(self._numbered, len(self.paths)):
-            stamp = self._stamps.get(self.paths[number])
+            path = self.paths[number]
+            self._by_path[path] = number
+            stamp = self._stamps.get(path)
             if stamp is not None:
                 key = (stamp.device, stamp.inode)
                 self._by_inode[key] = self._by_inode.get(key, 0) | 1 << number
         self._numbered = len(self.paths)
         mask = 0
         for header in headers:
-            stamp = stamp_of(header)
-            if stamp is not None:
-                mask |= self._by_inode.get((stamp.device, stamp.inode), 0)
+            if header in self._by_path:
+                mask |= 1 << self._by_path[header]
+            # An editor that saves by a rename gives the name another inode: the links have the one of the look.
+            for stamp in (self._stamps.get(header), stamp_of(header)):
+                if stamp is not None:
+                    mask |= self._by_inode.get((stamp.device, stamp.inode), 0)
         return mask
 
 

@@ -65,7 +65,8 @@ class Flips:
 
     `against` is the last run with another provider, `compared` the number of tests that both providers'
     runs have. `flips` are the changes since then, `edited` those beside an equal provider whose test
-    executable or GPU is another, `flaky` those beside which nothing is. `relinked`: the run before this
+    executable or GPU is another, `flaky` those beside which nothing is, and those of a test whose results
+    differed before with nothing beside it. `relinked`: the run before this
     one had another provider; `same_code`: with the same machine code of the watched units.
     """
 
@@ -83,8 +84,7 @@ class Flips:
         """The comparison in words: what it is with, then one line a test."""
         told = [self._summary()]
         told += [f"  {change.text}" for change in (*self.flips, *self.edited)]
-        told += [f"  flaky: {change.was}->{change.now} {change.test} (same provider, other result)"
-                 for change in self.flaky]
+        told += [f"  flaky: {change.was}->{change.now} {change.test} ({_chance(change)})" for change in self.flaky]
         return told
 
     def _summary(self) -> str:
@@ -96,13 +96,21 @@ class Flips:
         if self.flips:
             still = "; no machine code of the watched units changed" if self.same_code else ""
             return (f"{len(self.flips)} of {self.compared} results changed since the provider before"
-                    f" ({self.against.provider[:12]}){still}")
+                    f" ({self.against.provider[:12]}){self._besides}{still}")
         if not self.compared:
             return f"no test of this run was run with the provider before ({self.against.provider[:12]})"
         count = f"{self.compared} test{'' if self.compared == 1 else 's'}"
         if self.relinked:
-            return f"the provider changed, no result changed ({count}){code}"
-        return f"same provider as in the run before; no result differs from the provider before ({count})"
+            return f"the provider changed, no result changed{self._besides} ({count}){code}"
+        return ("same provider as in the run before; no result differs from the provider before"
+                f"{self._besides} ({count})")
+
+    @property
+    def _besides(self) -> str:
+        """The changes that are no flips: they are told below, so the summary must not say that there are none."""
+        told = [f"{len(changes)} {what}" for changes, what in (
+            (self.flaky, "flaky"), (self.edited, "with another test executable or GPU")) if changes]
+        return f", besides {' and '.join(told)}" if told else ""
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values, for the report."""
@@ -111,6 +119,10 @@ class Flips:
                 "flips": [change.as_dict() for change in self.flips],
                 "edited": [change.as_dict() for change in self.edited],
                 "flaky": [change.as_dict() for change in self.flaky], "text": self.lines}
+
+
+def _chance(change: Change) -> str:
+    return "its results differed with one same provider before" if change.changed else "same provider, other result"
 
 
 def _latest(runs: Iterable[TestRun], test: str) -> TestRun | None:
@@ -127,9 +139,9 @@ def _flaky(run: TestRun, earlier: Sequence[TestRun]) -> Iterable[Change]:
             yield Change(test, others[-1], now, ())
 
 
-def _was_flaky(test: str, baseline: Sequence[TestRun]) -> bool:
+def _was_flaky(test: str, earlier: Sequence[TestRun]) -> bool:
     """Whether runs that nothing tells apart disagree on the test."""
-    runs = [run for run in baseline if test in run.results]
+    runs = [run for run in earlier if test in run.results]
     return any(not one.differs(other) and one.results[test] != other.results[test]
                for i, one in enumerate(runs) for other in runs[:i])
 
@@ -153,15 +165,18 @@ def judge_flips(run: TestRun, earlier: Sequence[TestRun]) -> Flips:
     against = others[-1] if others else None
     baseline = [old for old in others if against is not None and old.provider == against.provider]
     flaky = {change.test: change for change in _flaky(run, same)}
-    edited = tuple(_since(run, same, set(flaky)))
-    flips = []
-    for change in _since(run, baseline, {*flaky, *(change.test for change in edited)}):
-        if _was_flaky(change.test, baseline):
-            flaky[change.test] = change
-        else:
-            flips.append(change)
+
+    def settled(changes: Iterable[Change]) -> tuple[Change, ...]:
+        """Those that chance does not explain; the others join the flaky ones."""
+        found = tuple(changes)
+        chance = {change.test: change for change in found if _was_flaky(change.test, [*baseline, *same])}
+        flaky.update(chance)
+        return tuple(change for change in found if change.test not in chance)
+
+    edited = settled(_since(run, same, set(flaky)))
+    flips = settled(_since(run, baseline, {*flaky, *(change.test for change in edited)}))
     held = {test for old in baseline for test in old.results}
     relinked = bool(earlier) and earlier[-1].provider != run.provider
     same_code = against is not None and run.code is not None and run.code == against.code
-    return Flips(against, len(held & run.results.keys()), tuple(flips), edited, tuple(flaky.values()), relinked,
+    return Flips(against, len(held & run.results.keys()), flips, edited, tuple(flaky.values()), relinked,
                  same_code, not earlier)

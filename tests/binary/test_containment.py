@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.binary.containment import Containment, contains, former_left
+from tasks.binary.containment import Containment, code_copies, contains
 from tasks.binary.fatbin import BadFatbin
 from tasks.binary.fingerprint import fingerprint
 from tasks.binary.image import device_image
@@ -79,15 +79,18 @@ def test_whole_program_code_is_not_found_among_relocatable_code(folder: Folder) 
     assert status(folder.of(provider, a=syn.object_with(ONE))) == {"a": "missing"}
 
 
-def test_a_former_container_that_is_still_there_is_counted(tmp_path: Path) -> None:
-    for name, content in {"old": syn.object_with(THREE), "new": syn.object_with(ONE, TWO),
-                          "provider": syn.library_with(ONE, TWO, THREE)}.items():
-        (tmp_path / name).write_bytes(content.replace(b"\x7fELF....", b"........"))
-    provider = device_image(tmp_path / "provider")
-    old, new = (_containers_only(tmp_path / name) for name in ("old", "new"))
-    assert former_left(provider, old) == 1
-    assert former_left(provider, new) == 2
-    assert former_left(provider, old - old) == 0
+PTX = b".version 9.0\n.target sm_80\n.address_size 64\n"
+
+
+def test_the_copies_of_a_former_container_are_counted_but_not_of_one_without_code(tmp_path: Path) -> None:
+    kernel, variable, empty = (syn.container(syn.entry(PTX + code, kind=1)) for code in (
+        b".visible .entry one()\n{\nret;\n}\n", b".global .align 4 .u32 x;\n", b""))
+    (tmp_path / "old").write_bytes(syn.object_with(kernel, variable, empty))
+    (tmp_path / "provider").write_bytes(syn.library_with(kernel, empty, variable, kernel))
+    old = _containers_only(tmp_path / "old")
+    copies = code_copies(device_image(tmp_path / "provider"), old)
+    assert {size: number for (size, _), number in copies.items()} == {len(kernel): 2, len(variable): 1}
+    assert not code_copies(device_image(tmp_path / "provider"), old - old)
 
 
 def _containers_only(path: Path) -> set[tuple[int, str]]:
@@ -165,7 +168,23 @@ def test_a_provider_from_before_the_edit_still_holds_the_former_container(toolki
     before = toolkit.link(list(units.values()), "-shared")
     after = toolkit.link([toolkit.compile(EDITED, *ARCHS, name="edited"), units["two"]], "-shared")
     gone = set(former.containers) - set(new.containers)
-    assert [former_left(device_image(path), gone) for path in (before, after)] == [1, 0]
+    assert [code_copies(device_image(path), gone).total() for path in (before, after)] == [1, 0]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("flags", [ARCHS, ("-arch=sm_120",), ("-rdc=true", "-arch=sm_80")],
+                         ids=["cubin and PTX", "with reserved shared memory", "relocatable"])
+@pytest.mark.parametrize(("source", "has_code"), [
+    ("int host() { return 1; }\n", False), ("__device__ int x;\n", True), ("__constant__ int x = 1;\n", True),
+    ("__device__ int f() { return 1; }\n", True), ("__global__ void k() {}\n", True)],
+    ids=["host code", "variable", "constant", "function", "kernel"])
+def test_a_container_has_code_where_a_gpu_can_run_or_read_something_of_it(
+        toolkit: Toolkit, flags: tuple[str, ...], source: str, has_code: bool) -> None:
+    image = device_image(toolkit.compile(source, *flags))
+    copies = code_copies(image, _containers_only(image.path))
+    if "f()" in source and "-rdc=true" not in flags:
+        has_code = False  # a device function that no kernel calls is dropped
+    assert copies.total() == has_code
 
 
 @pytest.mark.cuda

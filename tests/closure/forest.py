@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from tasks.checkout.compile_line import SearchPath, read_compile_line
+from tasks.checkout.compile_line import COMPILER_VARIABLES, SearchPath, read_compile_line
 from tasks.closure.catalogue import Closure
 from tasks.closure.resolve import Resolver
-
-_STEERING = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 
 
 @cache
@@ -73,7 +71,7 @@ class Forest:
     def listed(self, *words: str, unit: str = "u.cc", environ: Mapping[str, str] | None = None,
                compiler: str = "g++") -> set[str]:
         """What the compiler itself lists, relative to the root, without the unit."""
-        clean = {name: value for name, value in os.environ.items() if name not in _STEERING}
+        clean = {name: value for name, value in os.environ.items() if name not in COMPILER_VARIABLES}
         done = subprocess.run([compiler, "-w", *words, "-M", unit], cwd=self.root, capture_output=True, text=True,
                               env={**clean, **(environ or {})}, check=False)
         assert done.returncode == 0, done.stderr

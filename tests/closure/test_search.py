@@ -314,6 +314,17 @@ def test_a_watched_header_is_recognised_under_any_of_its_names(forest: Forest) -
     assert closure.among((f"{forest.root}/a.h", f"{forest.root}/none.h")) == ()
 
 
+@pytest.mark.parametrize("name", ["real.h", "soft.h", "hard.h"])
+def test_a_watched_header_is_recognised_when_it_was_replaced_since_the_look(forest: Forest, name: str) -> None:
+    forest.write({"real.h": "", "new.h": "", "u.cc": f'#include "real.h"\n#include "{name}"\n'})
+    forest.link("soft.h", "real.h")
+    os.link(forest.root / "real.h", forest.root / "hard.h")
+    closure = forest.resolve()
+    (forest.root / "new.h").rename(forest.root / "real.h")
+    watched = {f"{forest.root}/real.h", f"{forest.root}/{name}"}
+    assert set(closure.among((f"{forest.root}/real.h",))) == watched
+
+
 def test_nvcc_reads_a_list_of_folders_and_its_options_files(shadowed: Forest) -> None:
     shadowed.write({"w.rsp": "-I=two,one"})
     found = shadowed.exactly("#include <x.h>\n", "--options-file", "w.rsp", unit="u.cu", compiler="nvcc")
@@ -335,6 +346,17 @@ def test_nvccs_variables_count_for_nvcc_alone(shadowed: Forest) -> None:
     text = "#include <x.h>\n"
     assert shadowed.exactly(text, "-Ione", environ=environ, unit="u.cu", compiler="nvcc") == {"two/x.h"}
     assert shadowed.exactly(text, "-Ione", environ=environ) == {"one/x.h"}
+
+
+def test_nvccs_profile_takes_more_folders_from_the_environment(shadowed: Forest) -> None:
+    text = "#include <x.h>\n"
+    for variable in ("INCLUDES", "SYSTEM_INCLUDES"):
+        environ = {variable: "-I two"}
+        assert shadowed.exactly(text, environ=environ, unit="u.cu", compiler="nvcc") == {"two/x.h"}
+        assert shadowed.exactly(text, "-Ione", environ=environ, unit="u.cu", compiler="nvcc") == {"one/x.h"}
+        assert shadowed.exactly(text, "-Ione", environ=environ) == {"one/x.h"}
+    environ = {"INCLUDES": "-I two", "SYSTEM_INCLUDES": "-isystem three"}
+    assert shadowed.exactly(text, environ=environ, unit="u.cu", compiler="nvcc") == {"two/x.h"}
 
 
 def test_the_header_that_nvcc_forces_itself_is_followed(forest: Forest) -> None:

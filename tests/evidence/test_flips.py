@@ -47,13 +47,32 @@ def test_the_same_provider_with_another_result_is_flaky_and_no_flip() -> None:
     flips = judge_flips(ran("B", one="PASS"), [ran("A", one="FAIL"), ran("B", one="FAIL")])
     assert flips.flips == ()
     assert flips.flaky == (Change("one", "FAIL", "PASS", ()),)
-    assert flips.lines[1:] == ["  flaky: FAIL->PASS one (same provider, other result)"]
+    assert flips.lines == ["same provider as in the run before; no result differs from the provider before,"
+                           " besides 1 flaky (1 test)", "  flaky: FAIL->PASS one (same provider, other result)"]
 
 
 def test_a_test_that_was_flaky_with_the_provider_before_is_no_flip() -> None:
     flips = judge_flips(ran("B", one="PASS"), [ran("A", one="PASS"), ran("A", one="FAIL")])
     assert flips.flips == ()
-    assert [change.test for change in flips.flaky] == ["one"]
+    assert flips.lines == ["the provider changed, no result changed, besides 1 flaky (1 test)",
+                           "  flaky: FAIL->PASS one (its results differed with one same provider before)"]
+
+
+def test_a_flaky_test_is_counted_beside_the_flips() -> None:
+    history = [ran("A", one="PASS", two="FAIL", three="PASS"), ran("A", one="FAIL", two="FAIL", three="PASS")]
+    flips = judge_flips(ran("B", one="PASS", two="PASS", three="PASS"), history)
+    assert flips.lines == ["1 of 3 results changed since the provider before (A), besides 1 flaky",
+                           "  FAIL->PASS two",
+                           "  flaky: FAIL->PASS one (its results differed with one same provider before)"]
+
+
+def test_a_test_that_was_flaky_with_this_very_provider_is_neither_a_flip_nor_told_as_edited() -> None:
+    flickered = [ran("B", one="PASS"), ran("B", one="FAIL")]
+    for history in (flickered, [ran("A", tests="U", one="FAIL"), *flickered],
+                    [*reversed(flickered), ran("A", tests="U", one="FAIL")]):
+        flips = judge_flips(ran("B", tests="U", one="PASS"), history)
+        assert (flips.flips, flips.edited) == ((), ())
+        assert [change.test for change in flips.flaky] == ["one"]
 
 
 def test_an_edited_test_is_no_flip_of_the_kernel() -> None:
@@ -69,6 +88,9 @@ def test_a_test_that_was_edited_after_the_provider_changed_is_told_as_edited_alo
     flips = judge_flips(ran("B", tests="U", one="PASS"), history)
     assert flips.flips == ()
     assert [change.changed for change in flips.edited] == [("tests",)]
+    assert flips.lines == ["same provider as in the run before; no result differs from the provider before, besides"
+                           " 1 with another test executable or GPU (1 test)",
+                           "  FAIL->PASS one (the test executable changed, not the provider)"]
 
 
 def test_where_provider_and_test_executable_changed_both_are_named() -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import sys
 import time
 import zipfile
 from pathlib import Path
 from typing import Any
 
+from tasks.provider_copies import old_copies
+from tasks.settings import load
+from tasks.survey import read_survey
 from tests.support import Tree, run
 
 NAME = "libonnxruntime_providers_cuda.so"
@@ -80,6 +84,43 @@ def test_a_wheel_with_another_provider_is_old_and_a_damaged_one_is_left_out(make
     assert told(make_tree.judge()) == [f"old copy in {folder / name}.whl: build.sh --build --build_wheel packs it anew"
                                        for name in ("cut", "other")]
     shutil.rmtree(folder)
+
+
+def test_what_a_wheel_holds_is_read_once_until_it_or_the_provider_changes(make_tree: Tree) -> None:
+    settings = load(make_tree.root, make_tree.environment(), {}, make_tree.root)
+    provider = make_tree.build_dir / NAME
+    wheels = {name: make_tree.build_dir / "dist" / f"{name}.whl" for name in ("same", "other", "damaged")}
+    wheels["same"].parent.mkdir(exist_ok=True)
+
+    def pack(name: str, content: bytes) -> None:
+        with zipfile.ZipFile(wheels[name], "w") as archive:
+            archive.writestr(f"onnxruntime/capi/{NAME}", content)
+
+    content = provider.read_bytes()
+    pack("same", content)
+    pack("other", content[:-1] + bytes([content[-1] ^ 1]))
+    wheels["damaged"].write_bytes(b"PK")
+    read: set[str] = set()
+    sys.addaudithook(lambda event, arguments: read.add(os.path.basename(os.fsdecode(arguments[0])))
+                     if event == "open" and isinstance(arguments[0], (str, bytes)) else None)
+
+    def look() -> tuple[list[str], set[str]]:
+        """Wheels that are told as old, and which of these files were read."""
+        read.clear()
+        told = old_copies(read_survey(settings, {}), everywhere=False)
+        old = [line.split()[3].removesuffix(":") for line in told if ".whl" in line]
+        return old, read & {NAME, *(wheel.name for wheel in wheels.values())}
+
+    time.sleep(0.05)
+    assert look() == ([str(wheels["other"])], {NAME, "same.whl", "other.whl", "damaged.whl"})
+    assert look() == ([str(wheels["other"])], set())
+    pack("other", content)
+    time.sleep(0.05)
+    assert look() == ([], {NAME, "other.whl"})
+    os.utime(provider)
+    time.sleep(0.05)
+    assert look()[1] == {NAME, "same.whl", "other.whl", "damaged.whl"}
+    shutil.rmtree(wheels["same"].parent)
 
 
 def test_a_copy_that_changed_under_its_old_time_is_compared_again(make_tree: Tree) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,21 @@ def mended_by_a_link_alone(tree: Tree) -> None:
     assert verdicts(tree.judge()) == ["fresh", "fresh", "fresh"]
 
 
+def test_an_update_of_the_host_compiler_that_the_environment_names_makes_the_objects_stale(
+        plain: Tree, tmp_path: Path) -> None:
+    compiler = tmp_path / "gcc"
+    compiler.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
+    compiler.chmod(0o755)
+    named = {"NVCC_CCBIN": str(tmp_path)}
+    assert plain.doit("verify", env=named).status == 0
+    assert plain.verdict(named) == "fresh"
+    compiler.write_text(compiler.read_text().replace("exec", "export UPDATED=1; exec"))
+    judged = plain.judge(named)
+    assert judged["verdict"] == "stale"
+    assert any(unit["reason"].startswith("gcc changed since") for unit in judged["units"])
+
+
+
 def test_an_edited_comment_is_recompiled_and_no_machine_code_changed(plain: Tree) -> None:
     before = plain.identities()
     with plain.header("kernel_forward").open("a") as file:
@@ -188,21 +205,94 @@ def test_a_device_link_of_the_former_objects_is_stale_at_link_3_and_mended(reloc
     mended_by_a_link_alone(tree)
 
 
-def test_old_code_linked_beside_the_new_is_not_fresh_and_linked_anew(plain: Tree) -> None:
-    old = plain.root / "old_code.o"
-    assert run(["objcopy", "-j", ".nv_fatbin", plain.object("fmha_sm80"), old], plain.root).status == 0
-    link = plain.build_dir / "CMakeFiles/onnxruntime_providers_cuda.dir/link.txt"
+@contextmanager
+def old_code_linked_in(tree: Tree, unit: str) -> Iterator[None]:
+    """Every link takes the unit's device code of this moment beside the objects."""
+    old = tree.root / "old_code.o"
+    assert run(["objcopy", "-j", ".nv_fatbin", tree.object(unit), old], tree.root).status == 0
+    link = tree.build_dir / "CMakeFiles/onnxruntime_providers_cuda.dir/link.txt"
     right = link.read_text()
     link.write_text(right.rstrip() + f" {old}\n")
-    other_scale(plain)
-    done = plain.doit("verify")
-    assert done.status == 1
-    judged = plain.judge()
-    assert verdicts(judged) == ["fresh", "fresh", "unproven"]
-    assert judged["links"][2]["evidence"][0] == (
-        "fmha_sm80: its device code from before the last recompile lies in the provider")
+    yield
     link.write_text(right)
+
+
+def test_old_code_linked_beside_the_new_is_not_fresh_and_linked_anew(plain: Tree) -> None:
+    with old_code_linked_in(plain, "fmha_sm80"):
+        other_scale(plain)
+        done = plain.doit("verify")
+        assert done.status == 1
+        judged = plain.judge()
+        assert verdicts(judged) == ["fresh", "fresh", "unproven"]
+        assert judged["links"][2]["evidence"][0] == (
+            "fmha_sm80: its device code from before the last recompile lies in the provider")
     mended_by_a_link_alone(plain)
+
+
+@contextmanager
+def sources(tree: Tree, *names: str) -> Iterator[list[Path]]:
+    """These sources (paths below `onnxruntime/`), as they were again in the end."""
+    paths = [tree.root / "onnxruntime" / name for name in names]
+    texts = [path.read_text() for path in paths]
+    try:
+        yield paths
+    finally:
+        for path, text in zip(paths, texts, strict=True):
+            path.write_text(text)
+
+
+SM70 = "contrib_ops/cuda/bert/cutlass_fmha/fmha_sm70.cu"
+UNWATCHED = "core/providers/cuda/activation/activations_impl.cu"
+
+
+def test_a_unit_that_was_emptied_and_restored_is_fresh_beside_another_without_kernels(each: Tree) -> None:
+    with sources(each, SM70, UNWATCHED) as (unit, other):
+        text = unit.read_text()
+        for source in (unit, other):
+            source.write_text(f"#if 0\n{source.read_text()}\n#endif\n")
+        done = each.doit("verify")
+        assert done.status == 0, done.text
+        # The container without a kernel that the unit had lies in the provider: it is the other's.
+        unit.write_text(text)
+        done = each.doit("verify")
+        assert done.status == 0, done.text
+        assert "linked again" not in done.text
+        assert verdicts(each.judge()) == ["fresh", "fresh", "fresh"]
+
+
+# Weak, so that two units may have it.
+KERNEL = """\
+template <int kFactor> __global__ void Times(float* x) { *x *= kFactor; }
+template __global__ void Times<2>(float*);
+"""
+
+
+def test_a_kernel_that_moved_to_an_unwatched_unit_is_not_taken_for_old_code(plain: Tree) -> None:
+    with sources(plain, SM70, UNWATCHED) as (unit, other):
+        text = unit.read_text()
+        unit.write_text(f"#if 0\n{text}\n#endif\n{KERNEL}")
+        assert plain.doit("verify").status == 0
+        unit.write_text(text)
+        other.write_text(KERNEL)
+        done = plain.doit("verify")
+        assert done.status == 0, done.text
+        assert verdicts(plain.judge()) == ["fresh", "fresh", "fresh"]
+
+
+def test_old_code_linked_beside_the_new_is_not_fresh_where_an_unwatched_unit_has_the_same(plain: Tree) -> None:
+    with sources(plain, SM70, UNWATCHED) as (unit, other):
+        text = unit.read_text()
+        unit.write_text(f"#if 0\n{text}\n#endif\n{KERNEL}")
+        other.write_text(KERNEL)
+        assert plain.doit("verify").status == 0
+        with old_code_linked_in(plain, "fmha_sm70"):
+            unit.write_text(text)
+            assert plain.doit("verify").status == 1
+            judged = plain.judge()
+            assert verdicts(judged) == ["fresh", "fresh", "unproven"]
+            assert judged["links"][2]["evidence"][0] == (
+                "fmha_sm70: its device code from before the last recompile lies in the provider")
+        mended_by_a_link_alone(plain)
 
 
 def test_the_kernels_are_listed_with_what_they_need_and_whether_the_provider_holds_them(each: Tree) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import FOUR_UNITS, MINIORT, Tree, end, run, wait_for
+from tests.support import FMHA, FOUR_UNITS, MINIORT, Tree, end, run, wait_for
 
 
 def test_an_edit_of_a_nested_header_recompiles_the_four_units_and_nothing_else(tree: Tree) -> None:
@@ -306,6 +306,36 @@ def test_a_build_that_begins_by_running_cmake_again_is_proved_in_one_run(tree: T
     assert done.status == 0, done.text
     assert tree.is_current()
     shutil.copy(MINIORT / "cmake" / "CMakeLists.txt", tree.root / "cmake" / "CMakeLists.txt")
+    tree.configure()
+
+
+LISTED = '"${bert}/cutlass_fmha/fmha_sm80.cu"'
+
+
+@pytest.mark.parametrize("globbed", [False, True], ids=["listed", "globbed"])
+def test_a_unit_that_the_build_itself_adds_is_proved_in_one_run(tree: Tree, globbed: bool) -> None:
+    lists = tree.root / "cmake" / "onnxruntime_providers_cuda.cmake"
+    text = lists.read_text()
+    assert text.count(LISTED) == 1
+    if globbed:
+        lists.write_text(text.replace("set(onnxruntime_providers_cuda_srcs\n",
+                                      'file(GLOB more CONFIGURE_DEPENDS "${bert}/cutlass_fmha/fmha_sm9*.cu")\n'
+                                      "set(onnxruntime_providers_cuda_srcs ${more}\n"))
+        tree.configure()
+        assert tree.doit("verify").status == 0
+    else:
+        lists.write_text(text.replace(LISTED, f'{LISTED}\n  {LISTED.replace("80", "90")}'))
+    old = tree.root / FMHA / "fmha_sm80.cu"
+    old.with_name("fmha_sm90.cu").write_text(old.read_text().replace("attention_sm80", "attention_sm90"))
+    tree.set_revision("kernel_forward", 90 + globbed)  # an object of the same bytes would be proved already
+    done = tree.doit("verify")
+    assert done.status == 0, done.text
+    assert "new since this build began, so compiled once more: fmha_sm90\n" in done.text
+    assert tree.built_revisions()["fmha_sm90"]["kernel_forward"] == tree.revision("kernel_forward")
+    before = tree.identities()
+    assert tree.doit("verify").status == 0
+    assert tree.remade(before) == set()
+    lists.write_text(text)
     tree.configure()
 
 
