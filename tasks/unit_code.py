@@ -30,8 +30,8 @@ class UnitCode:
 
     `state` of the device code is ``changed``, ``unchanged`` or ``none`` (it has none, or nothing is known).
     `by_arch` maps ``sm_80`` to words such as ``device code changed (3 kernels)``, `text` is all of it in one line,
-    empty where nothing is known. `kernels` are the mangled names of those that changed; `containers` and `former`
-    the object's containers (size in bytes, SHA-256) and those of the build before.
+    empty where nothing is known. `kernels` are the mangled names of those that changed; `former` the containers
+    (size in bytes, SHA-256) of the build before.
     """
 
     state: str = "none"
@@ -39,7 +39,6 @@ class UnitCode:
     by_arch: Mapping[str, str] = field(default_factory=dict)
     kernels: tuple[str, ...] = ()
     first: bool = False
-    containers: tuple[tuple[int, str], ...] = ()
     former: tuple[tuple[int, str], ...] = ()
 
 
@@ -98,8 +97,7 @@ def read_unit_code(unit: WatchedUnit, state: Path, digest: str | None) -> UnitCo
         return UnitCode()
     try:
         return UnitCode(entry["state"], _words(entry["text"], entry["by_arch"]), entry["by_arch"],
-                        tuple(entry["kernels"]), entry["first"], _pairs(entry["now"]["containers"]),
-                        _pairs(entry["former"]))
+                        tuple(entry["kernels"]), entry["first"], _pairs(entry["former"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         return UnitCode()
 
