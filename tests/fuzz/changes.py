@@ -199,13 +199,14 @@ class Changes(RuleBasedStateMachine):
         if self.world.state.is_dir():
             (self.world.state / "doit.sqlite3").write_bytes(garbage)
 
-    @rule(name=st.sampled_from((*UNITS, "link")), how=st.sampled_from(("delete", "empty", "cut", "flip", "old")))
+    @rule(name=st.sampled_from((*UNITS, "link", "generated")),
+          how=st.sampled_from(("delete", "empty", "cut", "flip", "old")))
     def corrupt_a_receipt(self, name: str, how: str) -> None:
         self.step(f"corrupt_receipt({name}, {how})")
         if path := self.world.receipt(name):
             self.world.corrupt(path, how)
-            if name == "link":
-                self.world.model.linked = None
+            if name in ("link", "generated"):
+                self.world.model.linked = None  # no claim on the whole
             else:
                 self.world.model.proven.pop(name, None)
 

@@ -27,10 +27,10 @@ class Judge:
         """The document of `status` (or of `arguments`) where nothing else runs, and what is wrong with it."""
         world = self._world
         document = world.judge(*arguments)
-        units, now, built = world.units(), world.artifacts(), world.built()
-        faults = world.model.faults(document, units, now, built)
+        units, seen, now = world.units(), world.seen(), world.artifacts()
+        faults = world.model.faults(document, units, seen, now, world.built())
         if not faults:
-            world.model.called_fresh(document, units, now)
+            world.model.called_fresh(document, seen, now)
             if document["verdict"] == "fresh":
                 self._on_fresh()
         return document, faults
@@ -39,14 +39,14 @@ class Judge:
         """`rebuild_fmha` where nothing else runs: exact, fresh afterwards, and idle the second time."""
         world, model = self._world, self._world.model
         units, before = world.units(), world.artifacts()
-        idle = model.must_be_fresh(units, before)
+        idle = model.must_be_fresh(units, world.seen(), before)
         needed = {name for name, unit in units.items() if unit.watched and model.holds(name, units, before) is False}
         allowed = {name for name in units if not units[name].watched or not model.is_proven(name, units, before)
                    or self._build_tool_would(units[name], before)}
         model.begun(units, before)
         done = world.doit("rebuild_fmha")
         after = world.artifacts()
-        changed = model.compiled(before, after, units, quiet=True)
+        changed = model.compiled(before, after, world.seen(), quiet=True)
         world.figures.recompiled += len(changed)
         faults = []
         if idle and after != before:

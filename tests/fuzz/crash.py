@@ -65,7 +65,7 @@ class CrashTest:
         whole_tree = number % 2 == 1
         moment = self._wait_for_a_write(process) if number // 2 % 2 else self._wait_evenly(process)
         if process.poll() is not None:
-            world.model.compiled(before, world.artifacts(), world.units(), quiet=True)
+            world.model.compiled(before, world.artifacts(), world.seen(), quiet=True)
             return None
         building = bool(world.build_processes())
         kill(process, world, whole_tree)
@@ -99,7 +99,7 @@ class CrashTest:
         then = self._random.choice(("rebuild", "judge", "undo", "edit", "hand"))
         if then == "rebuild":
             done = world.doit("rebuild_fmha", "wait=1")
-            world.model.compiled(before, world.artifacts(), world.units(), quiet=done.status == 0)
+            world.model.compiled(before, world.artifacts(), world.seen(), quiet=done.status == 0)
             if done.status != 0:
                 faults.append(f"rebuild_fmha wait=1 failed after the kill:\n{done.text}")
             document, wrong = self._judge.status()
@@ -107,7 +107,7 @@ class CrashTest:
                 faults.append(f"{document['verdict']} after a rebuild that succeeded")
             return faults + wrong
         world.wait_for_orphans()
-        world.model.compiled(before, world.artifacts(), world.units(), quiet=not whole_tree)
+        world.model.compiled(before, world.artifacts(), world.seen(), quiet=not whole_tree)
         if then == "undo":
             self._edits.restore_built()
         elif then == "edit":
@@ -115,7 +115,7 @@ class CrashTest:
         elif then == "hand":
             before = world.artifacts()
             world.hand_build().wait(timeout=120)
-            world.model.compiled(before, world.artifacts(), world.units(), quiet=True)
+            world.model.compiled(before, world.artifacts(), world.seen(), quiet=True)
         return faults + self._judge.status()[1] + self._judge.rebuild()
 
     def _is_right(self) -> bool:

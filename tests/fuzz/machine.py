@@ -77,8 +77,7 @@ class _Machine(Changes):
 
     def learn(self, before: Artifacts, quiet: bool) -> None:
         """Objects may have been written."""
-        units = self.world.units()
-        self.world.model.compiled(before, self.world.artifacts(), units, quiet)
+        self.world.model.compiled(before, self.world.artifacts(), self.world.seen(), quiet)
 
     def begin_rebuild(self, *arguments: str) -> tuple[Artifacts, ForkedDoit]:
         before = self.world.artifacts()
@@ -152,8 +151,7 @@ class _Machine(Changes):
         self.ran(f"kill({percent}, {whole_tree}, {then}, {name}, {needed})")
         if needed:
             self.edits.edit(self.file(name))
-        units = self.world.units()
-        idle = self.world.model.must_be_fresh(units, self.world.artifacts())
+        idle = self.world.model.must_be_fresh(self.world.units(), self.world.seen(), self.world.artifacts())
         before, process = self.begin_rebuild()
         time.sleep((0.1 + _REBUILD_S) * percent / 100)
         kill(process, self.world, whole_tree)

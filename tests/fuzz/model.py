@@ -108,10 +108,11 @@ class Model:
         entry = now.objects[name]
         return entry is not None and self.proven.get(name) == (entry[1], units[name].content)
 
-    def must_be_fresh(self, units: Mapping[str, UnitSource], now: Artifacts) -> bool:
+    def must_be_fresh(self, units: Mapping[str, UnitSource], seen: Mapping[str, UnitSource], now: Artifacts) -> bool:
         """Whether anything but ``fresh`` would be a false alarm."""
         return (now.provider is not None and now.provider[1] == self.linked
-                and all(self.is_proven(name, units, now) for name, unit in units.items() if unit.watched))
+                and all(self.is_proven(name, units, now) and unit.content == seen[name].content
+                        for name, unit in units.items() if unit.watched))
 
     def holds(self, name: str, units: Mapping[str, UnitSource], now: Artifacts) -> bool | None:
         """Whether the object was compiled from the sources as they are; None where that is not known."""
@@ -128,23 +129,28 @@ class Model:
         contents = self.contents.get((name, entry[1]), {UNKNOWN}) if entry is not None else {UNKNOWN}
         return contents != {units[name].content}
 
-    def faults(self, document: Mapping[str, Any], units: Mapping[str, UnitSource], now: Artifacts,
-               built: Mapping[str, Mapping[str, int]] | None) -> list[str]:
-        """What is wrong with a judgement of this very moment; nothing where all is well."""
+    def faults(self, document: Mapping[str, Any], units: Mapping[str, UnitSource], seen: Mapping[str, UnitSource],
+               now: Artifacts, built: Mapping[str, Mapping[str, int]] | None) -> list[str]:
+        """What is wrong with a judgement of this very moment; nothing where all is well.
+
+        `units` is what the sources mean, `seen` what a compiler would see before CMake is run again: objects
+        are judged by that, the whole by the other.
+        """
         if "error" in document:
             return [f"no verdict: {document['error']}"]
-        watched = {name for name, unit in units.items() if unit.watched}
+        watched = {name for name, unit in seen.items() if unit.watched}
         rows = {row["name"]: row for row in document["units"]}
         if rows.keys() != watched:
             return [f"units: {sorted(rows.keys() ^ watched)} should (not) be among those that reach a watched header"]
-        found = [line for name in sorted(watched) for line in self._row_faults(rows[name], units, now)]
+        found = [line for name in sorted(watched) for line in self._row_faults(rows[name], seen, now)]
         right = built is not None and all(built.get(name) == units[name].revisions for name in watched)
+        held = built is not None and all(built.get(name) == seen[name].revisions for name in watched)
         verdict, link = document["verdict"], document["links"][2]
         if verdict == "fresh" and not right:
             found.append(f"false green: the provider holds {_others(built, units, watched)}")
-        if verdict != "fresh" and self.must_be_fresh(units, now):
+        if verdict != "fresh" and self.must_be_fresh(units, seen, now):
             found.append(f"false alarm: {verdict}, but nothing changed since it was fresh")
-        if link["verdict"] == "stale" and right and all(row["verdict"] == "fresh" for row in rows.values()):
+        if link["verdict"] == "stale" and held and all(row["verdict"] == "fresh" for row in rows.values()):
             found.append(f"false alarm: link 3 is stale, but the provider holds what it should: {link['evidence']}")
         return found
 

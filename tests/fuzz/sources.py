@@ -12,9 +12,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FOLDER", "UnitSource", "provider_units", "read_sources"]
+__all__ = ["CONFIGURED", "FOLDER", "UnitSource", "provider_units", "read_sources"]
 
 FOLDER = Path("onnxruntime/contrib_ops/cuda/bert/cutlass_fmha")
+CONFIGURED = "cmake/onnxruntime_config.h.in"
 _LINE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))', re.M)
 _MACRO = re.compile(r'^\s*#\s*define\s+(\w+)\s+"([^"]+)"', re.M)
 _ASKED = re.compile(r'__has_include\("([^"]+)"\)')
@@ -76,16 +77,21 @@ def _parse(text: str) -> _Parsed:
 
 
 class _Reader:
-    """Files of one moment. `missing` collects what an `#include` names and nobody has."""
+    """Files of one moment; with `configured` as CMake would configure them now, else as they lie there."""
 
-    def __init__(self, root: Path, build_dir: Path) -> None:
+    def __init__(self, root: Path, build_dir: Path, configured: bool) -> None:
+        self._input = root / CONFIGURED
+        self._made = build_dir / "onnxruntime_config.h" if configured else None
+        self._build_type = build_dir.name
         self._folders = (root / "onnxruntime", build_dir, build_dir / "_deps/cutlass-src/include")
         self._files: dict[Path, _Parsed] = {}
         self._found: dict[Path, list[tuple[str, Path | None, bool]]] = {}
 
     def file(self, path: Path) -> _Parsed:
         if path not in self._files:
-            self._files[path] = _parse(path.read_text())
+            text = path.read_text() if path != self._made else self._input.read_text().replace(
+                "@CMAKE_BUILD_TYPE@", self._build_type)
+            self._files[path] = _parse(text)
         return self._files[path]
 
     def included(self, path: Path) -> list[tuple[str, Path | None, bool]]:
@@ -111,9 +117,12 @@ class _Reader:
         return frozenset(files), frozenset(missing), whole
 
 
-def read_sources(root: Path, build_dir: Path, environment: str = "") -> dict[str, UnitSource]:
-    """Every unit of the provider, by name; `environment` stands for what counts and is no file."""
-    reader = _Reader(root, build_dir)
+def read_sources(root: Path, build_dir: Path, environment: str = "", configured: bool = True) -> dict[str, UnitSource]:
+    """Every unit of the provider, by name; `environment` stands for what counts and is no file.
+
+    `configured`: the header that CMake makes counts as it would make it now, not as it lies there.
+    """
+    reader = _Reader(root, build_dir, configured)
     folder = root / FOLDER
     units = {}
     for source in provider_units(root):

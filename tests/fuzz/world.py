@@ -17,7 +17,7 @@ from typing import Any
 from tasks.evidence.receipts import sealed
 from tests.fuzz.doit_fork import ForkedDoit, preload
 from tests.fuzz.model import Artifacts, Model, look_at
-from tests.fuzz.sources import FOLDER, UnitSource, read_sources
+from tests.fuzz.sources import CONFIGURED, FOLDER, UnitSource, read_sources
 from tests.support import Run, Tree, clean_environment, run
 
 __all__ = ["POOL", "TARGET", "VARIANTS", "Variant", "World", "record"]
@@ -31,7 +31,8 @@ _REAL_EVERY = 25
 POOL = (
     f"{FOLDER}/kernel_forward.h", f"{FOLDER}/fmha_launch_template.h", f"{FOLDER}/memory_efficient_attention.h",
     f"{FOLDER}/fmha_sm80.cu", "onnxruntime/contrib_ops/cuda/bert/attention_impl.cu",
-    "onnxruntime/core/providers/cuda/device_attention.h", "{build}/_deps/cutlass-src/include/cutlass/fast_math.h",
+    "onnxruntime/core/providers/cuda/device_attention.h", CONFIGURED,
+    "{build}/_deps/cutlass-src/include/cutlass/fast_math.h",
 )
 
 
@@ -106,7 +107,8 @@ class World:
                 base = self.root / name.replace("{build}/_deps/cutlass-src", "cmake/external/cutlass")
                 if "_REVISION " not in base.read_text():
                     text = base.read_text()
-                    base.write_text(text + record(f"unit_{base.stem}" if base.suffix == ".cu" else base.stem))
+                    base.write_text(text + record(f"unit_{base.stem}" if base.suffix == ".cu"
+                                                    else base.name.partition(".")[0]))
             shutil.copytree(self.root, self.folder / "sources", symlinks=True)
         self.configure(variant)
         if number == 0:
@@ -117,7 +119,7 @@ class World:
             self.bring_oracle()
         done = self.doit("rebuild_fmha")
         assert done.status == 0, done.text
-        units, after = self.units(), self.artifacts()
+        units, after = self.seen(), self.artifacts()
         self.model.compiled(Artifacts({}, None), after, units, quiet=True)
         shutil.copytree(self.build_dir, self.folder / f"built-{number}", symlinks=True)
 
@@ -174,8 +176,8 @@ class World:
             (shutil.copy2 if keep_times else shutil.copyfile)(kept, path)
 
     def receipt(self, name: str) -> Path | None:
-        """The file of a unit's receipt, or the link's."""
-        wanted = "link.json" if name == "link" else f"unit.{name.replace('/', '_')}*.json"
+        """The file of a unit's receipt, the link's, or that of what is generated."""
+        wanted = f"{name}.json" if name in ("link", "generated") else f"unit.{name.replace('/', '_')}*.json"
         return next((self.state / "receipts").glob(wanted), None)
 
     def corrupt(self, path: Path, how: str) -> None:
@@ -196,7 +198,12 @@ class World:
     # -- looking ---------------------------------------------------------------------------------------------
 
     def units(self) -> dict[str, UnitSource]:
+        """What the sources mean."""
         return read_sources(self.root, self.build_dir, json.dumps(self.environment))
+
+    def seen(self) -> dict[str, UnitSource]:
+        """What a compiler would see now, before CMake is run again."""
+        return read_sources(self.root, self.build_dir, json.dumps(self.environment), configured=False)
 
     def artifacts(self) -> Artifacts:
         return look_at(self.units(), self.provider)
