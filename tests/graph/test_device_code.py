@@ -101,21 +101,6 @@ def mended_by_a_link_alone(tree: Tree) -> None:
     assert verdicts(tree.judge()) == ["fresh", "fresh", "fresh"]
 
 
-def test_an_update_of_the_host_compiler_that_the_environment_names_makes_the_objects_stale(
-        plain: Tree, tmp_path: Path) -> None:
-    compiler = tmp_path / "gcc"
-    compiler.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
-    compiler.chmod(0o755)
-    named = {"NVCC_CCBIN": str(tmp_path)}
-    assert plain.doit("verify", env=named).status == 0
-    assert plain.verdict(named) == "fresh"
-    compiler.write_text(compiler.read_text().replace("exec", "export UPDATED=1; exec"))
-    judged = plain.judge(named)
-    assert judged["verdict"] == "stale"
-    assert any(unit["reason"].startswith("gcc changed since") for unit in judged["units"])
-
-
-
 def test_an_edited_comment_is_recompiled_and_no_machine_code_changed(plain: Tree) -> None:
     before = plain.identities()
     with plain.header("kernel_forward").open("a") as file:
@@ -343,3 +328,17 @@ def test_a_kernel_with_more_static_shared_memory_than_a_gpu_has_is_told_before_a
     assert told in done.out
     assert done.out.count("too large") == 5, "one a kernel of which the key's tiles alone are over 48 KB"
     plain.header("kernel_forward").write_text(right)
+
+
+def test_an_update_of_the_host_compiler_that_the_environment_names_makes_the_objects_stale(
+        plain: Tree, tmp_path: Path) -> None:
+    compiler = tmp_path / "gcc"
+    compiler.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
+    compiler.chmod(0o755)
+    named = {"NVCC_CCBIN": str(tmp_path)}
+    assert plain.doit("verify", env=named).status == 0
+    assert plain.verdict(named) == "fresh"
+    compiler.write_text(compiler.read_text().replace("exec", "export UPDATED=1; exec"))
+    judged = plain.judge(named)
+    assert judged["verdict"] == "stale"
+    assert any(unit["reason"].startswith("gcc changed since") for unit in judged["units"])
