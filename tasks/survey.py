@@ -18,7 +18,7 @@ from tasks.checkout.compile_line import COMPILER_VARIABLES, CompileLine, SearchP
 from tasks.checkout.locate import Location, locate
 from tasks.checkout.model import Checkout, Provider, Unit, read_checkout
 from tasks.checkout.reading import noting
-from tasks.checkout.toolchain import Toolchain, named_host_compiler
+from tasks.checkout.toolchain import Toolchain, host_compiler
 from tasks.closure.cache import ClosureCache
 from tasks.closure.catalogue import Closure
 from tasks.errors import UserError
@@ -124,7 +124,7 @@ def _compiler_files(toolchain: Toolchain, line: CompileLine, environ: Mapping[st
     """Real paths of what compiles the unit: nvcc (also behind a wrapper script) and the host compiler."""
     roles = ("CUDA", "host", "CXX") if line.language == "CUDA" else ("CXX",)
     named = [str(toolchain.compilers[role]) for role in roles if role in toolchain.compilers]
-    named += [os.path.join(line.workdir, line.compiler), named_host_compiler(line, environ) or ""]
+    named += [os.path.join(line.workdir, line.compiler), host_compiler(line, environ) or ""]
     return frozenset(os.path.realpath(path) for path in named if os.path.isfile(path))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tasks.checkout.cmake_cache import compiler_facts
 from tasks.checkout.compile_line import CompileLine
 
-__all__ = ["Toolchain", "named_host_compiler"]
+__all__ = ["Toolchain", "host_compiler"]
 
 
 class Toolchain:
@@ -46,18 +46,19 @@ class Toolchain:
         return tuple(sorted(folders | {"/usr/include"}))
 
 
-def named_host_compiler(line: CompileLine, environ: Mapping[str, str]) -> str | None:
-    """Path of the host compiler that a compile names for nvcc; None where it names none, or a missing one.
+def host_compiler(line: CompileLine, environ: Mapping[str, str]) -> str | None:
+    """Path of the host compiler that nvcc takes; None where it finds none, and for what nvcc does not compile.
 
-    As `nvcc --dryrun` shows it (13.0): of a folder its `gcc`; a name without a slash that is no folder
-    is looked for in nvcc's own folder, then on `PATH`.
+    As `nvcc --dryrun` shows it (13.0): of the folder that the compile names its `gcc`; a name without a
+    slash that is no folder, and `gcc` where it names nothing, is looked for in nvcc's own folder, then on `PATH`.
     """
-    if not line.ccbin:
+    if line.language != "CUDA":
         return None
-    path = os.path.join(line.workdir, line.ccbin)
-    if os.path.isdir(path):
+    name = line.ccbin or "gcc"
+    path = os.path.join(line.workdir, name)
+    if line.ccbin and os.path.isdir(path):
         path = os.path.join(path, "gcc")
-    elif "/" not in line.ccbin:
+    elif "/" not in name:
         own = os.path.dirname(os.path.join(line.workdir, line.compiler))
-        path = shutil.which(line.ccbin, path=os.pathsep.join((own, environ.get("PATH", "")))) or ""
+        path = shutil.which(name, path=os.pathsep.join((own, environ.get("PATH", "")))) or ""
     return path if os.path.isfile(path) else None

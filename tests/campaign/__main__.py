@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tests.campaign import scenarios  # noqa: F401 - fills SCENARIOS
 from tests.campaign.cells import DEVICE, GRID, QUICK, SHAPES, Cell
-from tests.campaign.columns import Project
+from tests.campaign.columns import COLUMNS, Project
 from tests.campaign.runner import Outcome, run_cells
 from tests.campaign.scenario import SCENARIOS, Scenario
 from tests.campaign.table import as_document, is_clean, print_table, write_document
@@ -25,6 +25,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="cells side by side (2)")
     parser.add_argument("--no-device", action="store_true", help="leave out what needs nvcc")
     parser.add_argument("--cell", action="append", default=[], metavar="WORD", help="only cells with this word")
+    parser.add_argument("--column", action="append", default=[], metavar="TEXT", help="only columns with this text")
     parser.add_argument("--scenario", action="append", default=[], metavar="TEXT", help="only scenarios with this text")
     parser.add_argument("--folder", type=Path, help="where to build (a temporary folder)")
     return parser.parse_args()
@@ -65,7 +66,8 @@ def main() -> int:
 
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="campaign-", dir=arguments.folder) as folder:
-        run_cells(_work(arguments), Path(folder).resolve(), arguments.jobs, tell)
+        columns = [one for one in COLUMNS if not arguments.column or any(text in one.name for text in arguments.column)]
+        run_cells(_work(arguments), Path(folder).resolve(), arguments.jobs, tell, columns)
     seconds = time.monotonic() - started
     print_table(done, seconds, console)
     if arguments.json:

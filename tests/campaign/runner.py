@@ -98,11 +98,11 @@ def run_cell(cell: Cell, scenarios: Sequence[Scenario], folder: Path, columns: S
 
 
 def run_cells(work: Iterable[tuple[Cell, Sequence[Scenario]]], folder: Path, jobs: int,
-              tell: Callable[[list[Outcome]], None]) -> list[Outcome]:
+              tell: Callable[[list[Outcome]], None], columns: Sequence[Column] = COLUMNS) -> list[Outcome]:
     """Cells side by side, `jobs` at a time."""
     outcomes: list[Outcome] = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(run_cell, cell, tuple(scenarios), folder / str(number))
+        waiting = [pool.submit(run_cell, cell, tuple(scenarios), folder / str(number), columns)
                    for number, (cell, scenarios) in enumerate(work)]
         for finished in as_completed(waiting):
             outcomes += finished.result()

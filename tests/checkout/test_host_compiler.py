@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tasks.checkout.compile_line import read_compile_line
-from tasks.checkout.toolchain import named_host_compiler
+from tasks.checkout.toolchain import host_compiler
 from tests.binary.toolkit import tool
 
 pytestmark = pytest.mark.cuda
@@ -26,7 +26,7 @@ class Place:
         assert nvcc is not None, "these tests need nvcc"
         assert gcc is not None, "these tests need gcc"
         self.nvcc = nvcc
-        for name in ("folder/gcc", "folder/g++", "other/gcc", "path/my-gcc", "here-gcc", "only-here"):
+        for name in ("folder/gcc", "folder/g++", "other/gcc", "path/my-gcc", "path/gcc", "here-gcc", "only-here"):
             (root / name).parent.mkdir(exist_ok=True)
             (root / name).symlink_to(gcc)
         (root / "x.cu").write_text("")
@@ -38,7 +38,7 @@ class Place:
 
     def ours(self, *words: str, **variables: str) -> str | None:
         line = read_compile_line((str(self.nvcc), *words, "-c", "x.cu"), str(self.root), self.environ(**variables))
-        return named_host_compiler(line, self.environ(**variables))
+        return host_compiler(line, self.environ(**variables))
 
     def real(self, *words: str, **variables: str) -> str | None:
         """The program that nvcc would preprocess the unit with; None where it finds none."""
@@ -58,6 +58,7 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.mark.parametrize(("words", "variables", "found"), [
+    ("", {}, "path/gcc"),
     ("-ccbin folder", {}, "folder/gcc"),
     ("-ccbin=folder/", {}, "folder/gcc"),
     ("--compiler-bindir folder/g++", {}, "folder/g++"),
@@ -71,7 +72,7 @@ def place(tmp_path: Path) -> Place:
     ("-ccbin other", {"NVCC_APPEND_FLAGS": "-ccbin folder"}, "folder/gcc"),
     ("", {"NVCC_APPEND_FLAGS": "-ccbin other", "NVCC_CCBIN": "folder"}, "other/gcc"),
 ])
-def test_the_named_host_compiler_is_the_one_that_nvcc_takes(place: Place, words: str, variables: dict[str, str],
+def test_the_host_compiler_is_the_one_that_nvcc_takes(place: Place, words: str, variables: dict[str, str],
                                                             found: str) -> None:
     ours = place.ours(*words.split(), **variables)
     assert ours is not None
@@ -82,11 +83,12 @@ def test_the_named_host_compiler_is_the_one_that_nvcc_takes(place: Place, words:
     assert os.path.basename(ours) == os.path.basename(real)
 
 
-@pytest.mark.parametrize("words", ["-ccbin only-here", "-ccbin nowhere", "-ccbin path"])
+@pytest.mark.parametrize("words", ["-ccbin only-here", "-ccbin nowhere", "-ccbin nothing/here"])
 def test_what_nvcc_does_not_find_is_none(place: Place, words: str) -> None:
     assert place.ours(*words.split()) is place.real(*words.split()) is None
 
 
-def test_a_unit_that_nvcc_does_not_compile_has_no_named_host_compiler(place: Place) -> None:
+def test_a_unit_that_nvcc_does_not_compile_has_none(place: Place) -> None:
     line = read_compile_line(("/usr/bin/g++", "-c", "x.cc"), str(place.root), {"NVCC_CCBIN": "folder"})
     assert line.ccbin == ""
+    assert host_compiler(line, place.environ()) is None
