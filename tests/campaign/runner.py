@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
+import signal
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -97,11 +99,16 @@ def run_cell(cell: Cell, scenarios: Sequence[Scenario], folder: Path, columns: S
     return outcomes
 
 
+def _end_with_parent() -> None:
+    """A worker whose campaign was killed must not go on (prctl(2): PR_SET_PDEATHSIG is 1)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 def run_cells(work: Iterable[tuple[Cell, Sequence[Scenario]]], folder: Path, jobs: int,
               tell: Callable[[list[Outcome]], None], columns: Sequence[Column] = COLUMNS) -> list[Outcome]:
     """Cells side by side, `jobs` at a time."""
     outcomes: list[Outcome] = []
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
         waiting = [pool.submit(run_cell, cell, tuple(scenarios), folder / str(number), columns)
                    for number, (cell, scenarios) in enumerate(work)]
         for finished in as_completed(waiting):
