@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasks.checkout.generated import generated_headers
-from tasks.checkout.globs import FileGlob, read_globs
+from tasks.checkout.globs import GLOBS_SCRIPT, FileGlob, read_globs
 from tasks.checkout.graph import BuildGraph
 from tasks.evidence.generated import Generated, outdated
 from tasks.evidence.receipts import GeneratedReceipt
@@ -67,9 +67,11 @@ def read_upstream(graph: BuildGraph, build_dir: Path, sources: Iterable[Path], h
     rule = graph.configuring()
     folders = {os.path.dirname(source) for source in sources}
     made = generated_headers(graph, build_dir, headers)
-    return Upstream(None if rule is None else Generated(rule.output, rule.inputs),
-                    tuple(Generated(*header) for header in made),
-                    tuple(found for found in read_globs(build_dir) if found.below(folders)))
+    build_files = None if rule is None else Generated(rule.output, rule.inputs)
+    # A script of earlier globs stays where it is when the last glob is gone.
+    asked = build_files is not None and str(build_dir / GLOBS_SCRIPT) in build_files.inputs
+    return Upstream(build_files, tuple(Generated(*header) for header in made),
+                    tuple(found for found in read_globs(build_dir) if found.below(folders)) if asked else ())
 
 
 def find_pending(upstream: Upstream, receipts: Mapping[str, GeneratedReceipt], observer: Observer) -> Pending:

@@ -29,6 +29,8 @@ _CAUSES = (
     (re.compile(r"Killed signal terminated program|died due to signal 9|^make.*\*\*\* .*Killed$|Error 137$|code=137"
                 r"|^Killed$|virtual memory exhausted|out of memory|cannot allocate memory|std::bad_alloc", re.I),
      Cause("the compiler was killed, most likely for memory: fewer jobs, such as: doit TASK jobs=1")),
+    (re.compile(r"manifest '.*' still dirty"),
+     Cause("a file that CMake reads bears a time in the future: touch it")),
     (re.compile(r"internal compiler error|died due to signal (?:4|6|8|11)\b|Segmentation fault"
                 r"|Internal Compiler Error|internal error: assertion failed", re.I),
      Cause("the compiler itself crashed: try again, or another host compiler")),

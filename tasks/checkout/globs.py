@@ -16,7 +16,9 @@ from pathlib import Path
 
 from tasks.checkout.reading import read_text
 
-__all__ = ["FileGlob", "read_globs"]
+__all__ = ["GLOBS_SCRIPT", "FileGlob", "read_globs"]
+
+GLOBS_SCRIPT = "CMakeFiles/VerifyGlobs.cmake"
 
 _CHECK = re.compile(r'^file\((GLOB|GLOB_RECURSE) NEW_GLOB (FOLLOW_SYMLINKS )?LIST_DIRECTORIES (true|false)'
                     r'(?: RELATIVE "((?:[^"\\]|\\.)*)")? "((?:[^"\\]|\\.)*)"\)\nset\(OLD_GLOB\n((?:  ".*"\n)*)', re.M)
@@ -60,7 +62,7 @@ class FileGlob:
 def read_globs(build_dir: Path) -> list[FileGlob]:
     """The globs that every build of this directory checks; none where CMake wrote no such script."""
     try:
-        text = read_text(build_dir / "CMakeFiles" / "VerifyGlobs.cmake")
+        text = read_text(build_dir / GLOBS_SCRIPT)
     except OSError:
         return []
     found = []

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tests.fuzz.checks import FaultError, Judge
 from tests.fuzz.edits import EXTRAS, MOMENTS, STYLES, Editor, set_time
+from tests.fuzz.sources import CONFIGURED
 from tests.fuzz.world import POOL, World
 
 __all__ = ["FILES", "PERCENT", "Changes"]
@@ -105,6 +106,8 @@ class Changes(RuleBasedStateMachine):
     @rule(name=FILES, moment=st.sampled_from(MOMENTS))
     def set_time_of_a_file(self, name: str, moment: str) -> None:
         self.step(f"set_time({name}, {moment})")
+        # Ninja refuses to build at all where CMake reads a file from the future.
+        moment = "now" if name == CONFIGURED and moment == "ahead" else moment
         set_time(self.file(name), moment)
 
     @rule(name=FILES)

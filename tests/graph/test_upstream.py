@@ -177,6 +177,16 @@ def test_a_source_that_a_glob_of_cmake_would_find_is_a_unit_after_the_build(kept
     assert kept.doit("verify").status == 0
 
 
+def test_a_glob_that_is_gone_from_cmake_asks_for_nothing(kept: Tree) -> None:
+    text = provider_script(kept).read_text()
+    append(provider_script(kept), 'file(GLOB more CONFIGURE_DEPENDS "${bert}/cutlass_fmha/*.cu")\n')
+    assert kept.doit("verify").status == 0
+    provider_script(kept).write_text(text)
+    assert kept.doit("verify").status == 0
+    (kept.root / FMHA / "unused.cu").write_text("")
+    assert kept.verdict() == "fresh"
+
+
 def test_a_dry_run_says_what_cmake_would_run_for(kept: Tree) -> None:
     append(provider_script(kept), "# nothing new\n")
     done = kept.doit("rebuild_fmha", "dry_run=1")
