@@ -35,7 +35,7 @@ _CAUSES = (
                 r"|Internal Compiler Error|internal error: assertion failed", re.I),
      Cause("the compiler itself crashed: try again, or another host compiler")),
 )
-_OTHER = re.compile(r"undefined reference to|multiple definition of|ld returned \d+ exit status|\*\*\* No rule to make"
+_OTHER = re.compile(r"undefined reference to|multiple definition of|ld returned \d+ exit status|\*\*\* .*Stop\.$"
                     r"|ninja: error:|CMake Error|[Ee]rror:|command not found|Permission denied")
 
 

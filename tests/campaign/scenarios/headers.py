@@ -218,7 +218,8 @@ def unit_in_unit(w: World) -> None:
 
 @scenario("a header in a folder with a peculiar name is edited")
 def peculiar_names(w: World) -> None:
-    names = ("sp ace", "do$lar", "ha#sh", "co:lon")
+    # CMake writes a colon into make's records as it is: make stops at it, whoever started the build.
+    names = ("sp ace", "do$lar", "ha#sh", *(() if w.cell.is_make else ("co:lon",)))
     headers = [w.write(w.place.fmha / name / f"tiles{number}.h", f"tiles{number}") for number, name in enumerate(names)]
     w.include("\n".join(f'#include "{path.parent.name}/{path.name}"' for path in headers))
     w.adopt()
