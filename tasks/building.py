@@ -68,6 +68,7 @@ class _Build:
         self._listener = listener
         self._state = state_folder(survey.location.build_dir)
         self._targets = targets
+        self._headers = Aside(self._state / "previous")
         self._commands = commands_for(survey, targets)
         self.result = BuildResult()
 
@@ -79,15 +80,17 @@ class _Build:
             self._configure(words)
             if self.result.status != 0:
                 return self.result
+            regeneration.configured(self._survey)
             forced = [*forced, *self._force_changed(forced)]
-        headers = Aside(self._state / "previous")
-        headers.move(regeneration.pending.headers)
+            # Headers may be made otherwise by the new build files.
+            regeneration = Regeneration(self._survey, self._store)
+        self._headers.move(regeneration.pending.headers)
         try:
             after = self._rounds(former)
         finally:
-            headers.restore()
+            self._headers.restore()
         if self.result.status == 0:
-            regeneration.keep(after)
+            regeneration.built(after)
         self.result.not_rewritten = [name for name in forced if name not in self.result.recompiled]
         self.result.seconds = time.monotonic() - started
         return self.result
@@ -169,10 +172,22 @@ class _Build:
         """The commands once; receipts are written also where they fail or are interrupted."""
         try:
             self._run_commands()
+            self._put_headers_back()
         finally:
             after = read_survey(self._survey.settings, self._environ, self._survey.location)
             write_unit_receipts(before, after, self._store, former, self.result)
         return after
+
+    def _put_headers_back(self) -> None:
+        """Headers that the build did not make again: their rules may belong to targets that are not built here.
+
+        A build that fails may fail for that: it would not, had nobody moved them.
+        """
+        back = self._headers.restore()
+        self.result.not_made += map(str, back)
+        if back and self.result.status != 0:
+            self._listener.say(f"{', '.join(path.name for path in back)}: not made by this build, so put back")
+            self._run_commands()
 
     def _run_commands(self) -> None:
         self.result.complete = False

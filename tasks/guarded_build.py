@@ -51,7 +51,8 @@ class BuildResult:
     `complete` is false while the commands run and where one failed: an object may be half-written then.
     `from_cache` holds sources whose object a launcher took from its cache, `launchers` tells what they did.
     `same_bytes` is what it means that an object of nvcc has the bytes of the one before: nvcc itself never writes
-    them twice, behind sccache it does. `restored` and `unclear` list the units whose object got no receipt for it.
+    them twice, behind sccache it does. `restored` and `unclear` list the units whose object got no receipt for it,
+    `not_made` the generated headers that were to be made again, and were not.
     """
 
     status: int = 0
@@ -66,6 +67,7 @@ class BuildResult:
     moved: dict[str, list[str]] = field(default_factory=dict)
     restored: list[str] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
+    not_made: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
 

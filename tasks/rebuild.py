@@ -186,6 +186,10 @@ def _explain(result: BuildResult) -> str | None:
         told = f"{', '.join(result.not_rewritten)}: the build succeeded, but did not rewrite the object."
         error = first_error(result.log)[0] if result.log else None
         return told + (f"\n  {error}" if error else "")
+    if result.not_made:
+        # Build tools go by times: the touch makes one see what it missed.
+        return (f"{', '.join(Path(path).name for path in result.not_made)}: outdated, and this build does not make it."
+                "\n  Touch what it is made from, and build its target by hand, or all targets.")
     if result.moved:
         name, paths = next(iter(result.moved.items()))
         return f"{Path(paths[0]).name} was edited while {name} was being compiled; what the object holds is unknown."

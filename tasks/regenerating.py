@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
+from tasks.evidence.generated import Generated
 from tasks.evidence.receipts import GeneratedReceipt, ReceiptStore
 from tasks.evidence.snapshot import Identity, Observer
 from tasks.survey import Survey
@@ -11,43 +14,80 @@ __all__ = ["Regeneration"]
 
 
 class Regeneration:
-    """One moment before a build, with what is upstream of its units then. Needs the lock."""
+    """One moment before a build, with what is upstream of its units then. Needs the lock.
+
+    What is pending loses its receipt first: a build that fails, or is killed, may leave it half made, or made
+    from what lies there no more, and newer than all that it is made from.
+    """
 
     def __init__(self, survey: Survey, store: ReceiptStore) -> None:
         self._store = store
         self._observer = Observer()
-        self.pending: Pending = find_pending(survey.upstream, store.generated(), self._observer)
-        self._inside = f"{survey.location.build_dir}/"
-        self._before = {path: self._observer.identity(path) for file in survey.upstream.files for path in file.inputs}
+        known = store.generated()
+        self.pending: Pending = find_pending(survey.upstream, known, self._observer)
+        # Its real name, and the one that CMake knows it by.
+        self._inside = (f"{survey.location.build_dir}/", f"{survey.location.cache.made_in}/")
+        files = survey.upstream.files
+        self._before = {path: self._observer.identity(path) for file in files for path in (*file.inputs, file.output)}
+        self._outdated = dict(self.pending.headers)
+        if survey.upstream.build_files is not None and self.pending.configure:
+            self._outdated[survey.upstream.build_files.output] = self.pending.configure
+        if self._outdated:
+            nothing = GeneratedReceipt(0, "", {})
+            store.save_generated(known | {output: known.get(output, nothing).withdrawn(changed)
+                                          for output, changed in self._outdated.items()})
 
     def configure_command(self, survey: Survey) -> list[str] | None:
         """The words that run CMake again, as the build would; None where that is not needed."""
-        build_dir = survey.location.build_dir
-        return [survey.location.cache.get("CMAKE_COMMAND", "cmake"), str(build_dir)] if self.pending.configure else None
+        if not self.pending.configure:
+            return None
+        # By the names that CMake knows: through another one (a link) it would write other paths, and all be compiled.
+        cache = survey.location.cache
+        build_dir = cache.get("CMAKE_CACHEFILE_DIR") or str(survey.location.build_dir)
+        return [cache.get("CMAKE_COMMAND", "cmake"), "-S", str(cache.home), "-B", build_dir]
 
-    def keep(self, after: Survey) -> None:
-        """After a build that succeeded: receipts for what was made from inputs that did not move since that moment.
+    def configured(self, after: Survey) -> None:
+        """After CMake ran, and before the build that may fail: the receipt for what it wrote."""
+        if after.upstream.build_files is not None:
+            self._keep([after.upstream.build_files], self._store.generated())
 
-        What was pending has been made by now: CMake was run, and an outdated header was not there when the build began.
-        """
+    def built(self, after: Survey) -> None:
+        """After a build that succeeded: receipts for what was made from inputs that did not move since that moment."""
+        known, files = self._store.generated(), after.upstream.files
+        outputs = {file.output for file in files}
+        self._keep(files, {output: receipt for output, receipt in known.items() if output in outputs})
+
+    def _keep(self, files: Iterable[Generated], receipts: dict[str, GeneratedReceipt]) -> None:
         now = Observer()
-        for receipt in self._store.generated().values():
-            for path, known in receipt.inputs.items():
-                now.learn(path, *known)
-        made = {file.output for file in after.upstream.files}
-        receipts = {}
-        for file in after.upstream.files:
+        for receipt in receipts.values():
+            receipt.learned_by(now)
+        made = set()
+        for file in files:
             output, digest = now.identity(file.output), now.digest(file.output)
             if output is None or digest is None:
                 continue
-            inputs = {}
-            for path in file.inputs:
-                identity, content = now.identity(path), now.digest(path)
-                if identity and content and (path in made or self._unmoved(path, identity, output)):
-                    inputs[path] = (identity, content)
-            if len(inputs) == len(set(file.inputs)):
-                receipts[file.output] = GeneratedReceipt(output.inode, digest, inputs)
+            former = receipts.get(file.output)
+            # Build files that no CMake run wrote anew, or a header that was moved away, not made, and put back.
+            old = file.output in self._outdated and _same_file(output, self._before.get(file.output))
+            inputs = dict(former.inputs) if former is not None and (old or former.digest == digest) else {}
+            if not old:
+                made.add(file.output)
+                inputs |= self._made_from(file, output, made, now)
+            receipts[file.output] = GeneratedReceipt(output.inode, digest,
+                                                     {path: inputs[path] for path in file.inputs if path in inputs})
         self._store.save_generated(receipts)
+
+    def _made_from(self, file: Generated, output: Identity, made: Collection[str],
+                   now: Observer) -> dict[str, tuple[Identity, str] | None]:
+        """The inputs that are what the file was made from."""
+        found: dict[str, tuple[Identity, str] | None] = {}
+        for path in file.inputs:
+            identity = now.identity(path)
+            if identity is None:
+                found[path] = None
+            elif path in made or self._unmoved(path, identity, output):
+                found[path] = (identity, now.digest(path) or "")
+        return found
 
     def _unmoved(self, path: str, identity: Identity, output: Identity) -> bool:
         """Whether the input still is what `output` was made from."""
@@ -56,3 +96,7 @@ class Regeneration:
         # First read by this run of CMake, or written by it: older than what was made from it then.
         late = path not in self._before or path.startswith(self._inside)
         return late and max(identity.mtime_ns, identity.ctime_ns) < output.mtime_ns
+
+
+def _same_file(now: Identity, before: Identity | None) -> bool:
+    return before is not None and (now.inode, now.mtime_ns) == (before.inode, before.mtime_ns)

@@ -65,11 +65,13 @@ def _names(paths: Sequence[str]) -> str:
 def read_upstream(graph: BuildGraph, build_dir: Path, sources: Iterable[Path], headers: Iterable[str]) -> Upstream:
     """What is upstream of the provider's `sources` and the `headers` that watched units see. Runs nothing."""
     rule = graph.configuring()
-    folders = {os.path.dirname(source) for source in sources}
+    folders = {os.path.realpath(os.path.dirname(source)) for source in sources}
     made = generated_headers(graph, build_dir, headers)
     build_files = None if rule is None else Generated(rule.output, rule.inputs)
     # A script of earlier globs stays where it is when the last glob is gone.
-    asked = build_files is not None and str(build_dir / GLOBS_SCRIPT) in build_files.inputs
+    asked = build_files is not None and any(
+        os.path.realpath(path) == str(build_dir / GLOBS_SCRIPT) for path in build_files.inputs
+        if path.endswith(f"/{GLOBS_SCRIPT}"))
     return Upstream(build_files, tuple(Generated(*header) for header in made),
                     tuple(found for found in read_globs(build_dir) if found.below(folders)) if asked else ())
 
@@ -77,8 +79,7 @@ def read_upstream(graph: BuildGraph, build_dir: Path, sources: Iterable[Path], h
 def find_pending(upstream: Upstream, receipts: Mapping[str, GeneratedReceipt], observer: Observer) -> Pending:
     """What is not proved to be made from its inputs as they are now."""
     for receipt in receipts.values():
-        for path, (identity, digest) in receipt.inputs.items():
-            observer.learn(path, identity, digest)
+        receipt.learned_by(observer)
     found = outdated(upstream.files, receipts, observer)
     configure = found.pop(upstream.build_files.output, []) if upstream.build_files is not None else []
     for pattern in upstream.globs:

@@ -26,9 +26,12 @@ class Aside:
                 output.replace(kept)
                 self._moved.append((output, kept))
 
-    def restore(self) -> None:
-        """Put back what has not been made anew."""
+    def restore(self) -> list[Path]:
+        """Put back what has not been made anew; says what that is."""
+        back = []
         for output, kept in self._moved:
             if not output.exists() and kept.exists():
                 kept.replace(output)
+                back.append(output)
         self._moved.clear()
+        return back

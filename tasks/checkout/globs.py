@@ -51,10 +51,11 @@ class FileGlob:
                 yield from (os.path.join(where, found) for found in names if fnmatchcase(found, name))
 
     def below(self, folders: Collection[str]) -> bool:
-        """Whether it may find files in one of these folders."""
-        # The folder that the pattern names without a wildcard.
-        start = os.path.dirname(_MAGIC.split(self.pattern)[0] + "_")
-        if self.recursive or start != os.path.dirname(self.pattern):
+        """Whether it may find files in one of these folders (real paths)."""
+        # The folder that the pattern names without a wildcard; CMake may know the checkout through a link.
+        named = os.path.dirname(_MAGIC.split(self.pattern)[0] + "_")
+        start = os.path.realpath(named)
+        if self.recursive or named != os.path.dirname(self.pattern):
             return any(f"{folder}/".startswith(f"{start}/") for folder in folders)
         return start in folders
 

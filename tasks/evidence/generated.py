@@ -28,13 +28,16 @@ def _changed(file: Generated, receipt: GeneratedReceipt | None, observer: Observ
         return [file.output]
     # Someone else's build made it anew: then the times tell, as far as times can. Its own time alone
     # tells nothing: a touched `build.ninja` keeps a build from running CMake.
-    anew = receipt is None or output.inode != receipt.inode or observer.digest(file.output) != receipt.digest
+    # The times of what a build of ours began to make, and did not finish, tell nothing either.
+    anew = receipt is None or (receipt.digest != "" and (
+        output.inode != receipt.inode or observer.digest(file.output) != receipt.digest))
     changed = []
     for path in file.inputs:
-        known = receipt.inputs.get(path) if receipt is not None else None
-        if known is not None and observer.is_digest(path, *known):
-            continue
         now = observer.identity(path)
+        if receipt is not None and path in receipt.inputs:
+            known = receipt.inputs[path]
+            if now is None if known is None else observer.is_digest(path, *known):
+                continue
         if not anew or now is None or max(now.mtime_ns, now.ctime_ns) >= output.mtime_ns:
             changed.append(path)
     return changed

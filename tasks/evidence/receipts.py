@@ -11,13 +11,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tasks.evidence import STATE_NAME
-from tasks.evidence.snapshot import Identity, identity_of
+from tasks.evidence.snapshot import Identity, Observer, identity_of
 
 __all__ = ["FORMAT", "GeneratedReceipt", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "file_name",
            "sealed", "unsealed", "write_atomically"]
@@ -77,12 +77,25 @@ class LinkReceipt:
 class GeneratedReceipt:
     """The build system made one file (a header, its own build files) under our lock from `inputs` that did not move.
 
-    `inputs` maps absolute paths to (identity, SHA-256). `inode` and `digest` are those of the file.
+    `inputs` maps absolute paths to (identity, SHA-256; empty for a folder), or to None where the build leaves nothing
+    there (a symbolic output); an input is left out where it is not known as what the file was made from. `inode` and
+    `digest` are those of the file; a digest that is empty is of one that a build began to make, and did not finish.
     """
 
     inode: int
     digest: str
-    inputs: Mapping[str, tuple[Identity, str]]
+    inputs: Mapping[str, tuple[Identity, str] | None]
+
+    def learned_by(self, observer: Observer) -> None:
+        """Spare the observer the reading of inputs that did not move."""
+        for path, known in self.inputs.items():
+            if known is not None:
+                observer.learn(path, *known)
+
+    def withdrawn(self, changed: Iterable[str]) -> GeneratedReceipt:
+        """The receipt while the file is made again: these inputs stay changed until it is."""
+        changed = frozenset(changed)
+        return GeneratedReceipt(0, "", {path: known for path, known in self.inputs.items() if path not in changed})
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -181,8 +194,8 @@ class ReceiptStore:
         data = self._load("generated")
         try:
             return {} if data is None else {
-                output: GeneratedReceipt(inode, digest, {path: (Identity(*identity), str(content))
-                                                         for path, (identity, content) in inputs.items()})
+                output: GeneratedReceipt(inode, digest, {path: known and (Identity(*known[0]), str(known[1]))
+                                                         for path, known in inputs.items()})
                 for output, (inode, digest, inputs) in data["outputs"].items()}
         except (KeyError, TypeError, ValueError, AttributeError):
             return {}

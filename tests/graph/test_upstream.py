@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import FMHA, Tree
+from tests.support import FMHA, Tree, wait_for
 
 OLD = (1e9, 1e9)
 
@@ -193,3 +194,111 @@ def test_a_dry_run_says_what_cmake_would_run_for(kept: Tree) -> None:
     assert "onnxruntime_providers_cuda.cmake changed since CMake wrote the build files" in done.text
     assert kept.verdict() == "unproven"
 
+
+
+def test_an_edit_while_cmake_runs_stays_an_open_question(kept: Tree) -> None:
+    begun = kept.root / "begun"
+    append(provider_script(kept), f'file(WRITE "{begun}" "")\nexecute_process(COMMAND sleep 2)\n')
+    run = kept.start("verify")
+    wait_for(begun.exists)
+    # What CMake has read by now; the build files that it writes after this are newer.
+    append(provider_script(kept), "target_compile_definitions(${onnxruntime_providers_cuda_target} PRIVATE NEW=1)\n")
+    out = run.communicate(timeout=120)[0]
+    assert run.returncode == 1, out
+    first = link(kept, 1)
+    assert first["verdict"] == "unproven"
+    assert first["evidence"][0] == "onnxruntime_providers_cuda.cmake changed since CMake wrote the build files"
+    before = kept.identities()
+    assert kept.doit("verify").status == 0
+    assert "fmha_sm80" in kept.remade(before)
+    begun.unlink()
+
+
+def test_a_generator_that_failed_half_way_is_run_again(kept: Tree) -> None:
+    source = with_generated_header(kept, "copy")
+    generator = kept.root / "cmake" / "generate.sh"
+    generator.write_text('cp "$1" "$2"; exit $(grep -c broken "$1")\n')
+    text = provider_script(kept).read_text()
+    provider_script(kept).write_text(text.replace('${CMAKE_COMMAND} -E copy "', f'sh {generator} "'))
+    assert kept.doit("verify").status == 0
+    source.write_text("#define MINIORT_KERNEL_FORWARD_REVISION 12 // broken\n")
+    os.utime(source, OLD)
+    assert kept.doit("rebuild_fmha").status == 1
+    # Whatever lies there now, and however new it is.
+    append(kept.build_dir / "made" / "first.h", "// half\n")
+    assert link(kept, 1)["verdict"] == "unproven"
+    source.write_text("#define MINIORT_KERNEL_FORWARD_REVISION 12\n")
+    os.utime(source, OLD)
+    assert kept.doit("verify").status == 0
+    assert "half" not in (kept.build_dir / "made" / "first.h").read_text()
+    assert kept.verdict() == "fresh"
+
+
+@pytest.mark.parametrize("included", [False, True], ids=["seen", "compiled"])
+def test_a_header_of_a_target_that_is_not_built_is_put_back_and_told(kept: Tree, included: bool) -> None:
+    source = kept.root / "cmake" / "third.h.in"
+    source.write_text("// 1\n")
+    append(provider_script(kept), """
+add_custom_command(OUTPUT made/third.h
+  COMMAND ${CMAKE_COMMAND} -E make_directory made
+  COMMAND ${CMAKE_COMMAND} -E copy "${PROJECT_SOURCE_DIR}/third.h.in" made/third.h
+  DEPENDS "${PROJECT_SOURCE_DIR}/third.h.in")
+add_custom_target(others DEPENDS made/third.h)
+target_include_directories(${onnxruntime_providers_cuda_target} SYSTEM PRIVATE "${PROJECT_BINARY_DIR}")
+""")
+    kept.configure()
+    assert kept.make("others").status == 0
+    append(kept.header("kernel_forward"), f"#if {int(included)}\n#include <made/third.h>\n#endif\n")
+    assert kept.doit("verify").status == 0
+    source.write_text("// 2\n")
+    os.utime(source, OLD)
+    # An edit beside it: the compiler looks for the header.
+    kept.edit()
+    done = kept.doit("rebuild_fmha")
+    assert done.status == 1
+    assert "third.h: outdated, and this build does not make it." in done.text
+    assert kept.is_current()
+    links = kept.judge()["links"]
+    assert [found["verdict"] for found in links[:3]] == ["unproven", "fresh", "fresh"]
+    source.touch()
+    assert kept.make("others").status == 0
+    assert kept.doit("verify").status == 0
+    assert "-- build" in kept.doit("rebuild_fmha").out
+
+
+def test_inputs_that_are_folders_or_never_there_leave_nothing_open(kept: Tree) -> None:
+    source = with_generated_header(kept, "copy_if_different")
+    folder = kept.root / "cmake" / "templates"
+    folder.mkdir()
+    # What runs at every build must not write at every build: else no compile is ever of what lies there.
+    text = provider_script(kept).read_text().replace("-E touch made/second.h",
+                                                     "-E copy_if_different made/first.h made/second.h")
+    provider_script(kept).write_text(text.replace(
+        '  DEPENDS "${PROJECT_SOURCE_DIR}/first.h.in")',
+        '  DEPENDS "${PROJECT_SOURCE_DIR}/first.h.in" "${PROJECT_SOURCE_DIR}/templates" always)\n'
+        "add_custom_command(OUTPUT always COMMAND ${CMAKE_COMMAND} -E echo always)\n"
+        "set_source_files_properties(always PROPERTIES SYMBOLIC ON)\n"
+        'set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/templates")'))
+    done = kept.doit("verify")
+    assert done.status == 0, done.text
+    assert "-- build" in kept.doit("rebuild_fmha").out
+    source.write_text("#define MINIORT_KERNEL_FORWARD_REVISION 12\n")
+    assert kept.doit("verify").status == 0
+    (folder / "another").write_text("")
+    assert kept.verdict() == "unproven"
+    assert kept.doit("verify").status == 0
+    assert kept.verdict() == "fresh"
+    shutil.rmtree(folder)
+
+
+def test_through_a_link_cmake_is_run_by_the_names_that_it_knows(built_trees: dict[str, Tree], tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    tree = Tree(tmp_path / "link" / "ort", "Ninja", built_trees["Ninja"].defines)
+    tree.configure()
+    append(provider_script(tree), 'file(GLOB more CONFIGURE_DEPENDS "${bert}/cutlass_fmha/more_*.cu")\n')
+    assert tree.doit("verify").status == 0
+    cache = (tree.build_dir / "CMakeCache.txt").read_text()
+    assert f"CMAKE_CACHEFILE_DIR:INTERNAL={tree.build_dir}\n" in cache
+    (tree.root / FMHA / "more_units.cu").write_text("")
+    assert "more_units.cu" in link(tree, 1)["evidence"][0]
