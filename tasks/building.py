@@ -13,6 +13,7 @@ from tasks.builder.command import assemble, default_jobs, shown
 from tasks.builder.launcher import Launchers, launchers_of
 from tasks.builder.lock import BuildLock
 from tasks.evidence.receipts import ReceiptStore
+from tasks.evidence.snapshot import Observer
 from tasks.guarded_build import (
     BeforeBuild,
     BuildResult,
@@ -23,7 +24,7 @@ from tasks.guarded_build import (
     write_unit_receipts,
 )
 from tasks.regenerating import Regeneration
-from tasks.survey import Survey, read_survey
+from tasks.survey import Survey, WatchedUnit, read_survey
 from tasks.unit_code import record_unit_code
 
 __all__ = ["Listener", "build", "commands_for", "launchers_in"]
@@ -60,7 +61,7 @@ class _Build:
     """One guarded build."""
 
     def __init__(self, survey: Survey, store: ReceiptStore, lock: BuildLock, targets: Sequence[str],
-                 environ: Mapping[str, str], listener: Listener) -> None:
+                 environ: Mapping[str, str], listener: Listener, former: Mapping[str, str]) -> None:
         self._survey = survey
         self._store = store
         self._lock = lock
@@ -69,9 +70,11 @@ class _Build:
         self._state = state_folder(survey.location.build_dir)
         self._targets = targets
         self._commands = commands_for(survey, targets)
+        # Digests of every object that nvcc made of a unit and that is no more: whoever kept one can put it back.
+        self._former = {name: {digest} for name, digest in former.items()}
         self.result = BuildResult()
 
-    def run(self, forced: Sequence[str], former: Mapping[str, str]) -> BuildResult:
+    def run(self, forced: Sequence[str]) -> BuildResult:
         started = time.monotonic()
         regeneration = Regeneration(self._survey, self._store)
         if words := regeneration.configure_command(self._survey):
@@ -83,7 +86,7 @@ class _Build:
         headers = Aside(self._state / "previous")
         headers.move(regeneration.pending.headers)
         try:
-            after = self._rounds(former)
+            after = self._rounds()
         finally:
             headers.restore()
         if self.result.status == 0:
@@ -104,13 +107,23 @@ class _Build:
         judged = judge(self._survey, self._store).units
         names = [name for name, judgement in judged.items() if judgement.verdict != "fresh" and name not in forced]
         for name in names:
-            told = force(self._survey.units[name], self._store, self._survey.settings.force)
+            told = self._force(self._survey.units[name])
             self._listener.say(f"   {name}: {told} ({judged[name].reason})")
         return names
 
-    def _rounds(self, former: Mapping[str, str]) -> Survey:
+    def _force(self, unit: WatchedUnit) -> str:
+        """Force one unit, and keep in mind which object it had."""
+        if unit.line.language == "CUDA":
+            self._remember(unit.name, Observer().digest(unit.facts.object))
+        return force(unit, self._store, self._survey.settings.force)
+
+    def _remember(self, name: str, digest: str | None) -> None:
+        if digest is not None:
+            self._former.setdefault(name, set()).add(digest)
+
+    def _rounds(self) -> Survey:
         before = BeforeBuild(self._survey, self._store)
-        after = self._round(before, former)
+        after = self._round(before)
         repeated, added = self._to_repeat(after), self._added(after)
         if repeated:
             self._listener.say("this build changed files that it compiles from: compiling the units that see them"
@@ -118,12 +131,14 @@ class _Build:
         if added:
             self._listener.say(f"new since this build began, so compiled once more: {', '.join(added)}")
         if repeated or added:
+            for name, unit in self._survey.units.items():
+                self._remember(name, before.digests.get(unit.facts.object))
             for name in (*repeated, *added):
                 if name in after.units:
-                    force(after.units[name], self._store, self._survey.settings.force)
+                    self._force(after.units[name])
             self._survey, self.result.moved = after, {}
             before = BeforeBuild(after, self._store)
-            after = self._round(before, former)
+            after = self._round(before)
         self._note_code(after)
         if self.result.status == 0:
             self._link(before, after)
@@ -165,13 +180,13 @@ class _Build:
         return [name for name, judgement in judge(after, self._store).units.items()
                 if name in new and judgement.verdict != "fresh"]
 
-    def _round(self, before: BeforeBuild, former: Mapping[str, str]) -> Survey:
+    def _round(self, before: BeforeBuild) -> Survey:
         """The commands once; receipts are written also where they fail or are interrupted."""
         try:
             self._run_commands()
         finally:
             after = read_survey(self._survey.settings, self._environ, self._survey.location)
-            write_unit_receipts(before, after, self._store, former, self.result)
+            write_unit_receipts(before, after, self._store, self._former, self.result)
         return after
 
     def _run_commands(self) -> None:
@@ -228,4 +243,4 @@ def build(survey: Survey, store: ReceiptStore, lock: BuildLock, targets: Sequenc
     `forced` names units that must be recompiled, `former` the digests of objects that were removed.
     The receipts, not the result, say what is proved: judge again afterwards.
     """
-    return _Build(survey, store, lock, targets, environ, listener).run(forced, former or {})
+    return _Build(survey, store, lock, targets, environ, listener, former or {}).run(forced)

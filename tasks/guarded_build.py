@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -168,9 +168,12 @@ def _is_whole(path: str) -> bool:
         return False
 
 
-def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore, former: Mapping[str, str],
-                        result: BuildResult) -> None:
-    """A receipt for every object that was remade from inputs that did not move."""
+def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
+                        former: Mapping[str, Collection[str]], result: BuildResult) -> None:
+    """A receipt for every object that was remade from inputs that did not move.
+
+    `former` holds digests of the objects that a unit had before `before`, by its name.
+    """
     for name, unit in before.survey.units.items():
         now = identity_of(unit.facts.object)
         if now is None or now == before.outputs[unit.facts.object]:
@@ -193,7 +196,7 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
         if digest is None or identity_of(unit.facts.object) != now:
             continue
         if unit.line.language == "CUDA" and result.same_bytes != "compiled" and digest in (
-                before.digests.get(unit.facts.object), former.get(name)):
+                before.digests.get(unit.facts.object), *former.get(name, ())):
             (result.restored if result.same_bytes == "restored" else result.unclear).append(name)
             continue
         inputs = {path: before.inputs[path] for path in unit.facts.inputs}
