@@ -89,7 +89,9 @@ def _nothing_to_do(bench: Bench, rounds: int) -> dict[str, Figure]:
         "doit status": lambda: bench.doit("status", bench.make),
         "doit rebuild_fmha": lambda: bench.doit("rebuild_fmha", bench.make),
         "doit verify": lambda: bench.doit("verify", bench.make),
+        "doit audit": lambda: bench.doit("audit", bench.make),
         "doit rebuild_fmha, Ninja": lambda: bench.doit("rebuild_fmha", bench.ninja),
+        "doit audit, Ninja": lambda: bench.doit("audit", bench.ninja),
         "cmake --build, Makefiles": lambda: bench.plain(bench.make),
         "cmake --build, Ninja": lambda: bench.plain(bench.ninja),
     }, rounds)
