@@ -27,7 +27,7 @@ from tasks.regenerating import Regeneration
 from tasks.survey import Survey, WatchedUnit, read_survey
 from tasks.unit_code import record_unit_code
 
-__all__ = ["Listener", "build", "commands_for", "launchers_in"]
+__all__ = ["Listener", "build", "commands_for", "jobs_for", "launchers_in"]
 
 
 class Listener(Protocol):
@@ -47,8 +47,13 @@ def commands_for(survey: Survey, targets: Sequence[str]) -> list[list[str]]:
     """The commands that build the targets. Raises :class:`tasks.errors.UserError`."""
     settings, location = survey.settings, survey.location
     config = location.cache.get("CMAKE_BUILD_TYPE") or location.build_dir.name
-    return assemble(location.ort_root, location.build_dir, config, targets, settings.jobs or default_jobs(),
-                    settings.build_command)
+    return assemble(location.ort_root, location.build_dir, config, targets, jobs_for(survey), settings.build_command)
+
+
+def jobs_for(survey: Survey) -> int:
+    """The parallel compile jobs that are set, or as many as the box bears: some units run several compiles each."""
+    threads = (unit.line.threads or os.cpu_count() or 1 for unit in survey.units.values())
+    return survey.settings.jobs or default_jobs(max(threads, default=1))
 
 
 def launchers_in(survey: Survey, language: str | None = None) -> dict[str, str]:
