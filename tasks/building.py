@@ -17,6 +17,7 @@ from tasks.evidence.snapshot import Observer
 from tasks.guarded_build import (
     BeforeBuild,
     BuildResult,
+    Judged,
     force,
     judge,
     state_folder,
@@ -109,11 +110,11 @@ class _Build:
 
     def _force_changed(self, forced: Sequence[str]) -> list[str]:
         """Force the units that new build files compile otherwise than their objects were."""
-        judged = judge(self._survey, self._store).units
-        names = [name for name, judgement in judged.items() if judgement.verdict != "fresh" and name not in forced]
+        judged = judge(self._survey, self._store)
+        names = [name for name in judged.unproved if name not in forced]
         for name in names:
             told = self._force(self._survey.units[name])
-            self._listener.say(f"   {name}: {told} ({judged[name].reason})")
+            self._listener.say(f"   {name}: {told} ({judged.units[name].reason})")
         return names
 
     def _force(self, unit: WatchedUnit) -> str:
@@ -129,18 +130,7 @@ class _Build:
     def _rounds(self) -> Survey:
         before = BeforeBuild(self._survey, self._store)
         after = self._round(before)
-        repeated, added = self._to_repeat(after), self._added(after)
-        if repeated:
-            self._listener.say("this build changed files that it compiles from: compiling the units that see them"
-                               " once more")
-        if added:
-            self._listener.say(f"new since this build began, so compiled once more: {', '.join(added)}")
-        if repeated or added:
-            for name, unit in self._survey.units.items():
-                self._remember(name, before.digests.get(unit.facts.object))
-            for name in (*repeated, *added):
-                if name in after.units:
-                    self._force(after.units[name])
+        if self.result.status == 0 and self._begin_again(before, after):
             self._survey, self.result.moved = after, {}
             before = BeforeBuild(after, self._store)
             after = self._round(before)
@@ -149,19 +139,40 @@ class _Build:
             self._link(before, after)
         return after
 
+    def _begin_again(self, before: BeforeBuild, after: Survey) -> bool:
+        """Force what this build, which succeeded, has to compile once more; whether there is anything.
+
+        A failed build is left as it is: what it changed or added may be what failed.
+        """
+        judged = judge(after, self._store)
+        repeated = self._to_repeat(after, judged)
+        # By the CMake run in the build: nobody saw what these were compiled from.
+        added = [name for name in judged.unproved if name not in self._survey.units]
+        if repeated:
+            self._listener.say("this build changed files that it compiles from: compiling the units that see them"
+                               " once more")
+        if added:
+            self._listener.say(f"new since this build began, so compiled once more: {', '.join(added)}")
+        if not repeated and not added:
+            return False
+        for name, unit in self._survey.units.items():
+            self._remember(name, before.digests.get(unit.facts.object))
+        for name in (*repeated, *added):
+            if name in after.units:
+                self._force(after.units[name])
+        return True
+
     def _note_code(self, after: Survey) -> None:
         """What the recompiles changed, beside the objects before this build."""
         receipts = {name: self._store.unit(name) for name in self.result.recompiled}
         record_unit_code(after, self._state, {name: receipt.object_digest for name, receipt in receipts.items()
                                               if receipt is not None and not receipt.withdrawn})
 
-    def _to_repeat(self, after: Survey) -> list[str]:
+    def _to_repeat(self, after: Survey, judged: Judged) -> list[str]:
         """Units of which the build itself changed an input: what their objects hold is not known, or is old.
 
         Either it ran CMake again, with other flags, or it generated a header that they include.
         """
-        if self.result.status != 0:
-            return []
         inside = f"{self._survey.location.build_dir}{os.sep}"
 
         def is_generated(paths: Iterable[str]) -> bool:
@@ -170,20 +181,9 @@ class _Build:
         compiled = [name for name, unit in self._survey.units.items() if name in self.result.recompiled
                     and (is_generated(self.result.moved.get(name, [""])) or name not in after.units
                          or after.units[name].facts.recipe != unit.facts.recipe)]
-        left = [name for name, judgement in judge(after, self._store).units.items()
+        left = [name for name, judgement in judged.units.items()
                 if judgement.verdict == "stale" and is_generated(judgement.changed)]
         return list(dict.fromkeys((*compiled, *left)))
-
-    def _added(self, after: Survey) -> list[str]:
-        """Units that are new since the build began, by the CMake run in it: nobody saw what they were compiled from.
-
-        A failed build is left as it is: what it added may be what failed.
-        """
-        new = after.units.keys() - self._survey.units.keys()
-        if not new or self.result.status != 0:
-            return []
-        return [name for name, judgement in judge(after, self._store).units.items()
-                if name in new and judgement.verdict != "fresh"]
 
     def _round(self, before: BeforeBuild) -> Survey:
         """The commands once; receipts are written also where they fail or are interrupted."""

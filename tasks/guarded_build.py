@@ -38,10 +38,14 @@ class Judged:
     observer: Observer
 
     @property
+    def unproved(self) -> list[str]:
+        """The units whose object is not proved."""
+        return [name for name, judgement in self.units.items() if judgement.verdict != "fresh"]
+
+    @property
     def proved(self) -> bool:
         """Whether every object and the link of the provider are proved."""
-        return (self.linked and not self.pending
-                and all(judgement.verdict == "fresh" for judgement in self.units.values()))
+        return self.linked and not self.pending and not self.unproved
 
 
 @dataclass
@@ -75,8 +79,7 @@ def observer_for(receipts: Iterable[UnitReceipt | None], link: LinkReceipt | Non
     for receipt in receipts:
         if receipt is not None:
             observer.learn(receipt.object, receipt.object_identity, receipt.object_digest)
-            for path, (identity, digest) in receipt.inputs.items():
-                observer.learn(path, identity, digest)
+            observer.learn_all(receipt.inputs)
     if link is not None:
         observer.learn(link.linked, link.identity, link.digest)
         for output, step in link.steps.items():

@@ -50,7 +50,7 @@ def _take(session: Session) -> None:
 
 
 def _unproved(session: Session) -> list[str]:
-    return [name for name, judgement in session.judged().units.items() if judgement.verdict != "fresh"]
+    return session.judged().unproved
 
 
 def _require_room(session: Session) -> None:

@@ -15,10 +15,10 @@ class Regeneration:
 
     def __init__(self, survey: Survey, store: ReceiptStore) -> None:
         self._store = store
-        self._observer = Observer()
-        self.pending: Pending = find_pending(survey.upstream, store.generated(), self._observer)
+        observer = Observer()
+        self.pending: Pending = find_pending(survey.upstream, store.generated(), observer)
         self._inside = f"{survey.location.build_dir}/"
-        self._before = {path: self._observer.identity(path) for file in survey.upstream.files for path in file.inputs}
+        self._before = {path: observer.identity(path) for file in survey.upstream.files for path in file.inputs}
 
     def configure_command(self, survey: Survey) -> list[str] | None:
         """The words that run CMake again, as the build would; None where that is not needed."""
@@ -32,8 +32,7 @@ class Regeneration:
         """
         now = Observer()
         for receipt in self._store.generated().values():
-            for path, known in receipt.inputs.items():
-                now.learn(path, *known)
+            now.learn_all(receipt.inputs)
         made = {file.output for file in after.upstream.files}
         receipts = {}
         for file in after.upstream.files:

@@ -69,6 +69,11 @@ class Observer:
         """Add what a receipt knows, so that an unmoved file need not be read."""
         self._known.setdefault(path, (identity, digest))
 
+    def learn_all(self, known: Mapping[str, tuple[Identity, str]]) -> None:
+        """Add what a receipt knows of many files."""
+        for path, entry in known.items():
+            self._known.setdefault(path, entry)
+
     def identity(self, path: str) -> Identity | None:
         """The file's identity; None where it is missing."""
         if path not in self._identities:
