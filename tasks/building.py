@@ -13,9 +13,11 @@ from tasks.builder.command import assemble, default_jobs, shown
 from tasks.builder.launcher import Launchers, launchers_of
 from tasks.builder.lock import BuildLock
 from tasks.evidence.receipts import ReceiptStore
+from tasks.evidence.snapshot import Observer
 from tasks.guarded_build import (
     BeforeBuild,
     BuildResult,
+    Judged,
     force,
     judge,
     state_folder,
@@ -23,10 +25,10 @@ from tasks.guarded_build import (
     write_unit_receipts,
 )
 from tasks.regenerating import Regeneration
-from tasks.survey import Survey, read_survey
+from tasks.survey import Survey, WatchedUnit, read_survey
 from tasks.unit_code import record_unit_code
 
-__all__ = ["Listener", "build", "commands_for", "launchers_in"]
+__all__ = ["Listener", "build", "commands_for", "jobs_for", "launchers_in"]
 
 
 class Listener(Protocol):
@@ -46,8 +48,13 @@ def commands_for(survey: Survey, targets: Sequence[str]) -> list[list[str]]:
     """The commands that build the targets. Raises :class:`tasks.errors.UserError`."""
     settings, location = survey.settings, survey.location
     config = location.cache.get("CMAKE_BUILD_TYPE") or location.build_dir.name
-    return assemble(location.ort_root, location.build_dir, config, targets, settings.jobs or default_jobs(),
-                    settings.build_command)
+    return assemble(location.ort_root, location.build_dir, config, targets, jobs_for(survey), settings.build_command)
+
+
+def jobs_for(survey: Survey) -> int:
+    """The parallel compile jobs that are set, or as many as the box bears: some units run several compiles each."""
+    threads = (unit.line.threads or os.cpu_count() or 1 for unit in survey.units.values())
+    return survey.settings.jobs or default_jobs(max(threads, default=1))
 
 
 def launchers_in(survey: Survey, language: str | None = None) -> dict[str, str]:
@@ -60,7 +67,7 @@ class _Build:
     """One guarded build."""
 
     def __init__(self, survey: Survey, store: ReceiptStore, lock: BuildLock, targets: Sequence[str],
-                 environ: Mapping[str, str], listener: Listener) -> None:
+                 environ: Mapping[str, str], listener: Listener, former: Mapping[str, str]) -> None:
         self._survey = survey
         self._store = store
         self._lock = lock
@@ -70,9 +77,11 @@ class _Build:
         self._targets = targets
         self._headers = Aside(self._state / "previous")
         self._commands = commands_for(survey, targets)
+        # Digests of every object that nvcc made of a unit and that is no more: whoever kept one can put it back.
+        self._former = {name: {digest} for name, digest in former.items()}
         self.result = BuildResult()
 
-    def run(self, forced: Sequence[str], former: Mapping[str, str]) -> BuildResult:
+    def run(self, forced: Sequence[str]) -> BuildResult:
         started = time.monotonic()
         regeneration = Regeneration(self._survey, self._store)
         if words := regeneration.configure_command(self._survey):
@@ -86,7 +95,7 @@ class _Build:
             regeneration = Regeneration(self._survey, self._store)
         self._headers.move(regeneration.pending.headers)
         try:
-            after = self._rounds(former)
+            after = self._rounds()
         finally:
             self._headers.restore()
         if self.result.status == 0:
@@ -104,33 +113,57 @@ class _Build:
 
     def _force_changed(self, forced: Sequence[str]) -> list[str]:
         """Force the units that new build files compile otherwise than their objects were."""
-        judged = judge(self._survey, self._store).units
-        names = [name for name, judgement in judged.items() if judgement.verdict != "fresh" and name not in forced]
+        judged = judge(self._survey, self._store)
+        names = [name for name in judged.unproved if name not in forced]
         for name in names:
-            told = force(self._survey.units[name], self._store, self._survey.settings.force)
-            self._listener.say(f"   {name}: {told} ({judged[name].reason})")
+            told = self._force(self._survey.units[name])
+            self._listener.say(f"   {name}: {told} ({judged.units[name].reason})")
         return names
 
-    def _rounds(self, former: Mapping[str, str]) -> Survey:
+    def _force(self, unit: WatchedUnit) -> str:
+        """Force one unit, and keep in mind which object it had."""
+        if unit.line.language == "CUDA":
+            self._remember(unit.name, Observer().digest(unit.facts.object))
+        return force(unit, self._store, self._survey.settings.force)
+
+    def _remember(self, name: str, digest: str | None) -> None:
+        if digest is not None:
+            self._former.setdefault(name, set()).add(digest)
+
+    def _rounds(self) -> Survey:
         before = BeforeBuild(self._survey, self._store)
-        after = self._round(before, former)
-        repeated, added = self._to_repeat(after), self._added(after)
+        after = self._round(before)
+        if self.result.status == 0 and self._begin_again(before, after):
+            self._survey, self.result.moved = after, {}
+            before = BeforeBuild(after, self._store)
+            after = self._round(before)
+        self._note_code(after)
+        if self.result.status == 0:
+            self._link(before, after)
+        return after
+
+    def _begin_again(self, before: BeforeBuild, after: Survey) -> bool:
+        """Force what this build, which succeeded, has to compile once more; whether there is anything.
+
+        A failed build is left as it is: what it changed or added may be what failed.
+        """
+        judged = judge(after, self._store)
+        repeated = self._to_repeat(after, judged)
+        # By the CMake run in the build: nobody saw what these were compiled from.
+        added = [name for name in judged.unproved if name not in self._survey.units]
         if repeated:
             self._listener.say("this build changed files that it compiles from: compiling the units that see them"
                                " once more")
         if added:
             self._listener.say(f"new since this build began, so compiled once more: {', '.join(added)}")
-        if repeated or added:
-            for name in (*repeated, *added):
-                if name in after.units:
-                    force(after.units[name], self._store, self._survey.settings.force)
-            self._survey, self.result.moved = after, {}
-            before = BeforeBuild(after, self._store)
-            after = self._round(before, former)
-        self._note_code(after)
-        if self.result.status == 0:
-            self._link(before, after)
-        return after
+        if not repeated and not added:
+            return False
+        for name, unit in self._survey.units.items():
+            self._remember(name, before.digests.get(unit.facts.object))
+        for name in (*repeated, *added):
+            if name in after.units:
+                self._force(after.units[name])
+        return True
 
     def _note_code(self, after: Survey) -> None:
         """What the recompiles changed, beside the objects before this build."""
@@ -138,13 +171,11 @@ class _Build:
         record_unit_code(after, self._state, {name: receipt.object_digest for name, receipt in receipts.items()
                                               if receipt is not None and not receipt.withdrawn})
 
-    def _to_repeat(self, after: Survey) -> list[str]:
+    def _to_repeat(self, after: Survey, judged: Judged) -> list[str]:
         """Units of which the build itself changed an input: what their objects hold is not known, or is old.
 
         Either it ran CMake again, with other flags, or it generated a header that they include.
         """
-        if self.result.status != 0:
-            return []
         inside = f"{self._survey.location.build_dir}{os.sep}"
 
         def is_generated(paths: Iterable[str]) -> bool:
@@ -153,29 +184,18 @@ class _Build:
         compiled = [name for name, unit in self._survey.units.items() if name in self.result.recompiled
                     and (is_generated(self.result.moved.get(name, [""])) or name not in after.units
                          or after.units[name].facts.recipe != unit.facts.recipe)]
-        left = [name for name, judgement in judge(after, self._store).units.items()
+        left = [name for name, judgement in judged.units.items()
                 if judgement.verdict == "stale" and is_generated(judgement.changed)]
         return list(dict.fromkeys((*compiled, *left)))
 
-    def _added(self, after: Survey) -> list[str]:
-        """Units that are new since the build began, by the CMake run in it: nobody saw what they were compiled from.
-
-        A failed build is left as it is: what it added may be what failed.
-        """
-        new = after.units.keys() - self._survey.units.keys()
-        if not new or self.result.status != 0:
-            return []
-        return [name for name, judgement in judge(after, self._store).units.items()
-                if name in new and judgement.verdict != "fresh"]
-
-    def _round(self, before: BeforeBuild, former: Mapping[str, str]) -> Survey:
+    def _round(self, before: BeforeBuild) -> Survey:
         """The commands once; receipts are written also where they fail or are interrupted."""
         try:
             self._run_commands()
             self._put_headers_back()
         finally:
             after = read_survey(self._survey.settings, self._environ, self._survey.location)
-            write_unit_receipts(before, after, self._store, former, self.result)
+            write_unit_receipts(before, after, self._store, self._former, self.result)
         return after
 
     def _put_headers_back(self) -> None:
@@ -243,4 +263,4 @@ def build(survey: Survey, store: ReceiptStore, lock: BuildLock, targets: Sequenc
     `forced` names units that must be recompiled, `former` the digests of objects that were removed.
     The receipts, not the result, say what is proved: judge again afterwards.
     """
-    return _Build(survey, store, lock, targets, environ, listener).run(forced, former or {})
+    return _Build(survey, store, lock, targets, environ, listener, former or {}).run(forced)

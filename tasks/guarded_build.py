@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -38,10 +38,14 @@ class Judged:
     observer: Observer
 
     @property
+    def unproved(self) -> list[str]:
+        """The units whose object is not proved."""
+        return [name for name, judgement in self.units.items() if judgement.verdict != "fresh"]
+
+    @property
     def proved(self) -> bool:
         """Whether every object and the link of the provider are proved."""
-        return (self.linked and not self.pending
-                and all(judgement.verdict == "fresh" for judgement in self.units.values()))
+        return self.linked and not self.pending and not self.unproved
 
 
 @dataclass
@@ -77,8 +81,7 @@ def observer_for(receipts: Iterable[UnitReceipt | None], link: LinkReceipt | Non
     for receipt in receipts:
         if receipt is not None:
             observer.learn(receipt.object, receipt.object_identity, receipt.object_digest)
-            for path, (identity, digest) in receipt.inputs.items():
-                observer.learn(path, identity, digest)
+            observer.learn_all(receipt.inputs)
     if link is not None:
         observer.learn(link.linked, link.identity, link.digest)
         for output, step in link.steps.items():
@@ -170,9 +173,12 @@ def _is_whole(path: str) -> bool:
         return False
 
 
-def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore, former: Mapping[str, str],
-                        result: BuildResult) -> None:
-    """A receipt for every object that was remade from inputs that did not move."""
+def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
+                        former: Mapping[str, Collection[str]], result: BuildResult) -> None:
+    """A receipt for every object that was remade from inputs that did not move.
+
+    `former` holds digests of the objects that a unit had before `before`, by its name.
+    """
     for name, unit in before.survey.units.items():
         now = identity_of(unit.facts.object)
         if now is None or now == before.outputs[unit.facts.object]:
@@ -195,7 +201,7 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
         if digest is None or identity_of(unit.facts.object) != now:
             continue
         if unit.line.language == "CUDA" and result.same_bytes != "compiled" and digest in (
-                before.digests.get(unit.facts.object), former.get(name)):
+                before.digests.get(unit.facts.object), *former.get(name, ())):
             (result.restored if result.same_bytes == "restored" else result.unclear).append(name)
             continue
         inputs = {path: before.inputs[path] for path in unit.facts.inputs}

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tasks.building import build, commands_for, launchers_in
+from tasks.building import build, commands_for, jobs_for, launchers_in
 from tasks.errors import UserError
 from tasks.guarded_build import BuildResult, force
 from tasks.judging import deliver, examine, refuse_ignored
@@ -50,19 +50,18 @@ def _take(session: Session) -> None:
 
 
 def _unproved(session: Session) -> list[str]:
-    return [name for name, judgement in session.judged().units.items() if judgement.verdict != "fresh"]
+    return session.judged().unproved
 
 
 def _require_room(session: Session) -> None:
     """Refuse where a build would not find room; without effect where nothing is to be built."""
     from tasks.box.space import estimate, require_space
-    from tasks.builder.command import default_jobs
 
     if session.judged().proved:
         return
     survey, settings = session.survey(), session.settings
     objects = [survey.units[name].unit.object for name in _unproved(session)]
-    expected = estimate(objects, [Path(step.output) for step in survey.steps], settings.jobs or default_jobs())
+    expected = estimate(objects, [Path(step.output) for step in survey.steps], jobs_for(survey))
     require_space(survey.location.build_dir, survey.location.ort_root, session.environ, expected, settings.min_free_gb,
                   caches=bool(launchers_in(survey)))
 

@@ -60,7 +60,7 @@ class Regeneration:
     def _keep(self, files: Iterable[Generated], receipts: dict[str, GeneratedReceipt]) -> None:
         now = Observer()
         for receipt in receipts.values():
-            receipt.learned_by(now)
+            now.learn_all(receipt.inputs)
         made = set()
         for file in files:
             output, digest = now.identity(file.output), now.digest(file.output)

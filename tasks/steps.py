@@ -70,10 +70,9 @@ class Proved:
         except (UserError, OSError) as error:
             self._reason = str(error)
             return False
-        missing = [judgement.name for judgement in judged.units.values() if judgement.verdict != "fresh"]
         self._reason = ("every object and the link are proved by receipts" if judged.proved else
                         "; ".join(judged.pending.told()) or
-                        "not proved: " + (", ".join(missing) or "the link of the provider"))
+                        "not proved: " + (", ".join(judged.unproved) or "the link of the provider"))
         return judged.proved
 
     def __repr__(self) -> str:

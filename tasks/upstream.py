@@ -79,7 +79,7 @@ def read_upstream(graph: BuildGraph, build_dir: Path, sources: Iterable[Path], h
 def find_pending(upstream: Upstream, receipts: Mapping[str, GeneratedReceipt], observer: Observer) -> Pending:
     """What is not proved to be made from its inputs as they are now."""
     for receipt in receipts.values():
-        receipt.learned_by(observer)
+        observer.learn_all(receipt.inputs)
     found = outdated(upstream.files, receipts, observer)
     configure = found.pop(upstream.build_files.output, []) if upstream.build_files is not None else []
     for pattern in upstream.globs:

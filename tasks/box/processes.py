@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,10 @@ class Processes:
     mounts: tuple[Mount, ...] = ()
     inside: bool = False
     kin: frozenset[int] = field(default_factory=frozenset)
+
+    def without(self, pids: frozenset[int]) -> Processes:
+        """All but these: they are our own."""
+        return replace(self, seen=tuple(process for process in self.seen if process.pid not in pids))
 
     def holders(self, folder: str) -> list[Holder]:
         """Who uses `folder` (a real path), the current process left out."""

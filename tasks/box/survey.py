@@ -14,7 +14,7 @@ from tasks.box.judge import STALE, Folder, judge
 from tasks.box.mounts import Mount, below, is_below, mount_of, read_mounts
 from tasks.box.processes import Processes, see_processes
 from tasks.box.tally import Tally
-from tasks.box.walk import walk
+from tasks.box.walk import Walk
 from tasks.checkout.cmake_cache import read_cache
 
 __all__ = ["Box", "See", "owner_name", "place_doubts", "survey"]
@@ -102,8 +102,10 @@ def survey(ort_root: Path, configured: Path | None, stale_after_days: float, *, 
     user = os.geteuid()
     mounts = read_mounts()
     found = find_folders(ort_root, configured)
-    tallies = walk({str(one.path): str(one.path) for one in found if one.kind != "link"}, user, progress)
-    processes = see()
+    with Walk({str(one.path): str(one.path) for one in found if one.kind != "link"}, user, progress) as walking:
+        # Meanwhile. Who comes later is found by the look before a removal.
+        processes = see().without(walking.processes)
+        tallies = walking.tallies()
     folders = []
     for one in found:
         tally = tallies.get(str(one.path), Tally())

@@ -93,13 +93,9 @@ def side_of(parent: int, name: str) -> int:
     return BUILT if name in _BUILT_FOLDERS else STATE if name in _STATE_FOLDERS else PLAIN
 
 
-def _built(side: int, name: str, mode: int) -> bool:
-    """Whether a build writes a file like this one."""
-    if side != PLAIN:
-        return side == BUILT
-    suffix = name.rpartition(".")[2]
-    return (suffix in _BUILT_SUFFIXES or name in _BUILT_NAMES or mode & 0o111 != 0
-            or _VERSIONED.search(name) is not None)
+def _built(name: str, mode: int) -> bool:
+    """Whether a build writes a file like this one, of none of the kinds in `_BUILT_SUFFIXES`."""
+    return name in _BUILT_NAMES or mode & 0o111 != 0 or _VERSIONED.search(name) is not None
 
 
 def _special(tally: Tally, top: str, path: str, mode: int) -> None:
@@ -111,75 +107,83 @@ def _special(tally: Tally, top: str, path: str, mode: int) -> None:
         tally.doubts.setdefault("special", f"{path} is a socket, pipe or device")
 
 
-def count(folder: str, side: int, top: str, device: int, user: int) -> tuple[Tally, list[tuple[str, int]]]:
-    """One directory's own entries, and its subdirectories with their kinds.
+def count(tally: Tally, folder: str, side: int, top: str, device: int, user: int) -> list[tuple[str, int]]:
+    """Add one directory's own entries to `tally`; returns its subdirectories with their kinds.
 
     `top` is the real path of the folder that is walked, `device` its device, `user` who should own everything.
     """
-    tally = Tally(folders=1)
     inner: list[tuple[str, int]] = []
+    tally.folders += 1
     try:
         # Names are looked up from the open directory: half the price of a lookup by path.
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        tally.doubts["unreadable"] = f"{folder} cannot be read ({error.strerror})"
-        return tally, inner
+        tally.doubts.setdefault("unreadable", f"{folder} cannot be read ({error.strerror})")
+        return inner
     try:
         with os.scandir(opened) as entries:
             _entries(tally, inner, entries, folder, side, top, device, user)
     except FileNotFoundError:
-        tally.doubts["changing"] = f"{folder} changes meanwhile"
+        tally.doubts.setdefault("changing", f"{folder} changes meanwhile")
     except OSError as error:
-        tally.doubts["unreadable"] = f"{folder} cannot be read ({error.strerror})"
+        tally.doubts.setdefault("unreadable", f"{folder} cannot be read ({error.strerror})")
     finally:
         os.close(opened)
-    return tally, inner
+    return inner
 
 
 def _entries(tally: Tally, inner: list[tuple[str, int]], entries: Iterator[os.DirEntry[str]], folder: str, side: int,
              top: str, device: int, user: int) -> None:
-    """The loop over all files: every line in it is paid hundreds of thousands of times."""
-    newest, other, size, files = 0.0, 0.0, 0, 0
-    regular, directory = stat.S_IFREG, stat.S_IFDIR
+    """The loop over all files: every line in it is paid hundreds of thousands of times, every call twice that."""
+    newest, other, newest_entry, other_entry = tally.newest, tally.other, None, None
+    size, files = 0, 0
+    plain, built_here = side == PLAIN, side != STATE
+    regular, directory, built_suffixes = stat.S_IFREG, stat.S_IFDIR, _BUILT_SUFFIXES
     for entry in entries:
         found = entry.stat(follow_symlinks=False)
-        kind = found.st_mode & 0o170000
+        mode = found.st_mode
+        kind = mode & 0o170000
         if found.st_uid != user:
             tally.doubts.setdefault("owner", f"{folder}/{entry.name} belongs to another user")
         if kind == directory:
-            path = f"{folder}/{entry.name}"
-            if entry.name == ".git" and side != BUILT:
-                tally.doubts.setdefault("git", f"{path} is a git repository")
             if found.st_dev != device:
-                tally.doubts.setdefault("mount", f"{path} is on another file system")
+                tally.doubts.setdefault("mount", f"{folder}/{entry.name} is on another file system")
             else:
-                size += found.st_blocks * 512
-                inner.append((path, side_of(side, entry.name)))
+                size += found.st_blocks
+                inner.append((f"{folder}/{entry.name}", side_of(side, entry.name)))
+            if entry.name == ".git" and side != BUILT:
+                tally.doubts.setdefault("git", f"{folder}/.git is a git repository")
             continue
         files += 1
-        if found.st_nlink > 1:
-            size += _linked(tally, found)
-        else:
-            size += found.st_blocks * 512
+        if found.st_nlink <= 1 or _is_new(tally, found):
+            size += found.st_blocks
         if kind != regular:
             _special(tally, top, f"{folder}/{entry.name}", kind)
             continue
-        if side == PLAIN:
+        built = built_here
+        # Most files of a build are known by their suffix.
+        if plain and entry.name.rpartition(".")[2] not in built_suffixes:
+            built = _built(entry.name, mode)
             _precious(tally, folder, entry.name, folder == top)
-        changed = found.st_mtime
-        if changed > newest and _built(side, entry.name, found.st_mode):
-            newest, tally.newest_path = changed, f"{folder}/{entry.name}"
-        elif changed > other and side == PLAIN and not _built(side, entry.name, found.st_mode):
-            other, tally.other_path = changed, f"{folder}/{entry.name}"
-    tally.newest, tally.other, tally.bytes, tally.files = newest, other, size, files
+        if built:
+            if found.st_mtime > newest:
+                newest, newest_entry = found.st_mtime, entry
+        elif plain and found.st_mtime > other:
+            other, other_entry = found.st_mtime, entry
+    if newest_entry is not None:
+        tally.newest, tally.newest_path = newest, f"{folder}/{newest_entry.name}"
+    if other_entry is not None:
+        tally.other, tally.other_path = other, f"{folder}/{other_entry.name}"
+    tally.bytes += size * 512
+    tally.files += files
 
 
-def _linked(tally: Tally, found: os.stat_result) -> int:
-    """The bytes to add for one name of a file with several."""
+def _is_new(tally: Tally, found: os.stat_result) -> bool:
+    """Whether this is the first name of a file with several: its bytes count once."""
     inode = (found.st_dev, found.st_ino)
     known = tally.linked.get(inode)
     tally.linked[inode] = (found.st_blocks * 512, found.st_nlink, known[2] + 1 if known else 1)
-    return 0 if known else found.st_blocks * 512
+    return known is None
 
 
 def _precious(tally: Tally, folder: str, name: str, at_top: bool) -> None:

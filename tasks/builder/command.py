@@ -17,12 +17,15 @@ _BYTES_PER_JOB = 4_000_000_000
 _PLACES = ("build_dir", "build_root", "config", "jobs", "targets")
 
 
-def default_jobs() -> int:
-    """Parallel compile jobs: as many as cores and available memory (4 GB each) allow."""
-    import psutil
+def default_jobs(threads: int = 1) -> int:
+    """Parallel compile jobs: as many as cores and available memory (4 GB each) allow.
 
-    cores = len(os.sched_getaffinity(0))
-    return max(1, min(cores, psutil.virtual_memory().available // _BYTES_PER_JOB))
+    `threads` is how many compiles each of them runs at once (nvcc's `--threads`).
+    """
+    from tasks.box.limits import read_limits
+
+    limits = read_limits()
+    return max(1, int(min(limits.cores, limits.memory // _BYTES_PER_JOB)) // threads)
 
 
 def _script_command(ort_root: Path, build_dir: Path, config: str, jobs: int, target: str) -> list[str]:

@@ -33,6 +33,7 @@ _KINDS = {
     "--imacros": "forced",
     "-D": "define", "--define-macro": "define",
     "-ccbin": "ccbin", "--compiler-bindir": "ccbin",
+    "--threads": "threads", "-threads": "threads", "-t": "threads",
     "-Xcompiler": "host", "--compiler-options": "host", "-Xpreprocessor": "late", "-Wp,": "late",
 }
 # Longest first: `-include` is no `-I` with a value, and `-isystem/x` needs its whole name.
@@ -59,13 +60,14 @@ class CompileLine:
     """One unit's compile: its words with response files expanded, and where it runs.
 
     `ccbin` is nvcc's host compiler, or the folder that it lies in, as `-ccbin` or `NVCC_CCBIN` names it;
-    empty where neither does.
+    empty where neither does. `threads` is how many compiles nvcc runs at once for it, 0 for one on each core.
     """
 
     words: tuple[str, ...]
     workdir: str
     search: SearchPath
     ccbin: str = ""
+    threads: int = 1
 
     @property
     def language(self) -> str:
@@ -183,4 +185,6 @@ def read_compile_line(command: tuple[str, ...], workdir: str, environ: Mapping[s
     search = _search_path(options, workdir, environ, cuda)
     # The last one counts, and the variable only where there is none.
     ccbin = [environ.get("NVCC_CCBIN", ""), *(value for kind, value in options if kind == "ccbin")] if cuda else [""]
-    return CompileLine(words, workdir, search, ccbin[-1])
+    # `-t` begins other options too, of other compilers.
+    threads = [1, *(int(value) for kind, value in options if kind == "threads" and value.isdecimal() and cuda)]
+    return CompileLine(words, workdir, search, ccbin[-1], threads[-1])

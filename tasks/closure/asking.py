@@ -27,7 +27,8 @@ __all__ = ["MOST_HEADERS", "Answers", "ask_make", "ask_ninja"]
 # One dry run a header: cheap for the few that are watched, not for thousands.
 MOST_HEADERS = 16
 _TIMEOUT_S = 60
-# What the whole asking may cost; headers that are left then stay unconfirmed.
+# What the whole asking may cost: a run that would not end in time, as the first one tells, is not begun,
+# and the headers that are left stay unconfirmed.
 _BUDGET_S = 2.0
 
 # (object, header) -> whether the tool would recompile; pairs that it could not be asked about are missing.
@@ -83,13 +84,15 @@ def ask_make(program: str, build_dir: Path, environ: Mapping[str, str], statemen
     for folder, objects in by_folder.items():
         words = [program, "-n", "-f", os.path.relpath(f"{folder}/build.make", build_dir)]
         targets = [os.path.relpath(obj, build_dir) for obj in objects]
+        began = time.monotonic()
         now = _output([*words, *targets], build_dir, environ)
         if now is None:
             continue
+        last_start = deadline - (time.monotonic() - began)
         # Where make cannot even read its records, it compiles nothing.
         due = _compiled(now[1], objects, build_dir) if now[0] == 0 else set()
         for header in dict.fromkeys(header for obj in objects for header in headers.get(obj, ())):
-            if time.monotonic() > deadline:
+            if time.monotonic() > last_start:
                 return answers
             edited = [word for name in names[header] for word in ("-W", name)]
             told = _output([*words, *edited, *targets], build_dir, environ)
@@ -126,9 +129,11 @@ def ask_ninja(program: str, build_dir: Path, config: str, environ: Mapping[str, 
             told = _output(words, build_dir, environ)
             return None if told is None or told[0] != 0 else _compiled(told[1], objects, build_dir)
 
+        began = time.monotonic()
         due = would({})
+        last_start = deadline - (time.monotonic() - began)
         for header in dict.fromkeys(header for obj in objects for header in headers.get(obj, ())):
-            if time.monotonic() > deadline:
+            if time.monotonic() > last_start:
                 break
             compiled = would(_leading_to(log, header, str(copies / "edited"), files)) if due is not None else None
             if due is not None and compiled is not None:

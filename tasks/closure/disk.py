@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tasks.checkout.reading import Stamp, stamp_from
 
@@ -63,6 +63,17 @@ class Disk:
         except (OSError, ValueError):
             self.folders[folder] = None
             return None
+
+    def holders(self, folders: Iterable[str]) -> dict[str, list[str]] | None:
+        """For each name the folders that hold it, in order; None where one of them cannot be listed."""
+        found: dict[str, list[str]] = {}
+        for folder in folders:
+            names = self.listing(folder)
+            if isinstance(names, _Anything):
+                return None
+            for name in names or ():
+                found.setdefault(name, []).append(folder)
+        return found
 
     def telling(self, folder: str) -> str | None:
         """The names of a listing that an answer can depend on, as one text; None where there is no listing."""

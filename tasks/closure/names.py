@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tasks.closure.directives import Directive
 from tasks.closure.disk import ANY, Disk
 
@@ -27,6 +29,7 @@ class Search:
         self._quote = tuple(folder for folder in quote if self._folder_id(folder) not in late)
         self._angle = (*(folder for folder in user if self._folder_id(folder) not in late), *system)
         self._known: dict[tuple[bool, str], tuple[str, ...]] = {}
+        self._holders: dict[tuple[str, ...], dict[str, list[str]] | None] = {}
 
     def _folder_id(self, folder: str) -> tuple[int, int] | str:
         self._disk.listing(folder)
@@ -49,11 +52,23 @@ class Search:
         return self._known[key]
 
     def _first(self, name: str, quoted: bool) -> tuple[str, ...]:
-        folders = (*self._quote, *self._angle) if quoted else self._angle
         find = self._disk.find
-        first = next((found for folder in folders if (found := find(folder, name))), None)
-        compilers = [found for folder in self._compiler if (found := find(folder, name))]
+        quote = self._candidates(self._quote, name) if quoted and self._quote else ()
+        first = next((found for folder in (*quote, *self._candidates(self._angle, name))
+                      if (found := find(folder, name))), None)
+        compilers = [found for folder in self._candidates(self._compiler, name) if (found := find(folder, name))]
         return tuple(dict.fromkeys([first, *compilers] if first else compilers))
+
+    def _candidates(self, folders: tuple[str, ...], name: str) -> Sequence[str]:
+        """Those of `folders`, in order, in which the first part of `name` lies: mostly one of dozens."""
+        part = name.partition("/")[0]
+        if part in ("", ".", ".."):
+            return folders
+        if folders not in self._holders:
+            self._holders[folders] = self._disk.holders(folders)
+        self._disk.asked.add(part)
+        holders = self._holders[folders]
+        return holders.get(part, ()) if holders is not None else folders
 
     def _every(self, directive: Directive, folder: str) -> tuple[str, ...]:
         """Every match: `#include_next` starts somewhere along the path, an unknown text can be any of them."""

@@ -110,7 +110,10 @@ class _Reader:
     def _noted(self, statement: Statement, inputs: Iterable[str], entry: LogEntry | None) -> str | None:
         if entry is None:
             return "ninja's log does not know the object"
-        for path in (*statement.inputs, *inputs):
+        paths = (*statement.inputs, *inputs)
+        if self._files.all_by(paths, entry.mtime_ns):
+            return None
+        for path in paths:
             time = self._files.mtime(path)
             if time is not None and time > entry.mtime_ns:
                 return f"{os.path.basename(path)} is newer than the compile that ninja noted"

@@ -6,15 +6,40 @@ for the next build is what the tool has taken over from it, or will take over fi
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tasks.checkout.graph import Statement
 from tasks.checkout.locate import Location
 from tasks.closure.depfile import State, read_depfile
 
 __all__ = ["Files", "UnitRecord", "due_by_time", "read_records", "written_elsewhere"]
+
+
+_Answer = TypeVar("_Answer")
+
+
+class _Once(dict[str, _Answer]):
+    """Answers by path, each asked for once; mapped over a million recorded paths without a call for each."""
+
+    def __init__(self, ask: Callable[[str], _Answer]) -> None:
+        super().__init__()
+        self._ask = ask
+
+    def __missing__(self, path: str) -> _Answer:
+        answer = self[path] = self._ask(path)
+        return answer
+
+
+def _time(path: str) -> float:
+    """Modification time in ns; a missing file is newer than every other."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return math.inf
 
 
 class Files:
@@ -26,25 +51,23 @@ class Files:
 
     def __init__(self, build_dir: str) -> None:
         self._build_dir = build_dir
-        self._keys: dict[str, str] = {}
-        self._folders: dict[str, str] = {}
-        self._times: dict[str, int | None] = {}
+        self._keys = _Once(self._find_key)
+        self._folders = _Once(os.path.realpath)
+        self._times = _Once(_time)
+
+    def _find_key(self, path: str) -> str:
+        folder, _, name = os.path.join(self._build_dir, path).rpartition("/")
+        key = f"{self._folders[folder]}/{name}"
+        # One text object a file, however many units name it.
+        return self._keys.setdefault(key, key)
 
     def key(self, path: str) -> str:
         """The key of a path as a build file writes it (relative to the build directory)."""
-        known = self._keys.get(path)
-        if known is None:
-            folder, _, name = os.path.join(self._build_dir, path).rpartition("/")
-            if folder not in self._folders:
-                self._folders[folder] = os.path.realpath(folder)
-            known = self._keys[path] = f"{self._folders[folder]}/{name}"
-            # One text object a file, however many units name it.
-            known = self._keys[path] = self._keys.setdefault(known, known)
-        return known
+        return self._keys[path]
 
     def keys(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The keys of many paths, in order."""
-        return tuple(map(self.key, paths))
+        return tuple(map(self._keys.__getitem__, paths))
 
     def spellings(self, key: str) -> tuple[str, ...]:
         """Every way in which the build files wrote this file."""
@@ -52,15 +75,12 @@ class Files:
 
     def mtime(self, path: str) -> int | None:
         """Modification time in ns, links followed; None for a missing file."""
-        try:
-            return self._times[path]
-        except KeyError:
-            try:
-                time = os.stat(path).st_mtime_ns
-            except OSError:
-                time = None
-            self._times[path] = time
-            return time
+        time = self._times[path]
+        return time if isinstance(time, int) else None
+
+    def all_by(self, paths: Iterable[str], time_ns: int) -> bool:
+        """Whether all of the files are there and none is newer than `time_ns`."""
+        return max(map(self._times.__getitem__, paths), default=0) <= time_ns
 
 
 @dataclass(frozen=True)
@@ -90,6 +110,9 @@ def due_by_time(obj: str, inputs: Iterable[str], files: Files) -> str | None:
     made = files.mtime(obj)
     if made is None:
         return "its object does not exist"
+    inputs = tuple(inputs)
+    if files.all_by(inputs, made):
+        return None
     for path in inputs:
         time = files.mtime(path)
         if time is None:

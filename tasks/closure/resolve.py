@@ -114,7 +114,8 @@ class _Files:
 def read_source(path: str) -> bytes:
     """A file's content; none where it cannot be read."""
     try:
-        return Path(path).read_bytes()
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
     except OSError:
         # Vanished or unreadable since it was found: its own stamp tells the difference later.
         return b""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.evidence import STATE_NAME
-from tasks.evidence.snapshot import Identity, Observer, identity_of
+from tasks.evidence.snapshot import Identity, identity_of
 
 __all__ = ["FORMAT", "GeneratedReceipt", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "file_name",
            "sealed", "unsealed", "write_atomically"]
@@ -85,12 +85,6 @@ class GeneratedReceipt:
     inode: int
     digest: str
     inputs: Mapping[str, tuple[Identity, str] | None]
-
-    def learned_by(self, observer: Observer) -> None:
-        """Spare the observer the reading of inputs that did not move."""
-        for path, known in self.inputs.items():
-            if known is not None:
-                observer.learn(path, *known)
 
     def withdrawn(self, changed: Iterable[str]) -> GeneratedReceipt:
         """The receipt while the file is made again: these inputs stay changed until it is."""

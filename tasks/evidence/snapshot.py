@@ -69,6 +69,12 @@ class Observer:
         """Add what a receipt knows, so that an unmoved file need not be read."""
         self._known.setdefault(path, (identity, digest))
 
+    def learn_all(self, known: Mapping[str, tuple[Identity, str] | None]) -> None:
+        """Add what a receipt knows of many files; None is one that was not there."""
+        for path, entry in known.items():
+            if entry is not None:
+                self._known.setdefault(path, entry)
+
     def identity(self, path: str) -> Identity | None:
         """The file's identity; None where it is missing."""
         if path not in self._identities:

@@ -21,7 +21,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench.devicecode import device_code_figures
 from tests.bench.generated import FAMILIES, FMHA, generate
+from tests.bench.loader import loader_figures
 from tests.bench.measure import Figure, in_turn, run
 from tests.support import PROJECT, clean_environment
 
@@ -89,7 +91,9 @@ def _nothing_to_do(bench: Bench, rounds: int) -> dict[str, Figure]:
         "doit status": lambda: bench.doit("status", bench.make),
         "doit rebuild_fmha": lambda: bench.doit("rebuild_fmha", bench.make),
         "doit verify": lambda: bench.doit("verify", bench.make),
+        "doit audit": lambda: bench.doit("audit", bench.make),
         "doit rebuild_fmha, Ninja": lambda: bench.doit("rebuild_fmha", bench.ninja),
+        "doit audit, Ninja": lambda: bench.doit("audit", bench.ninja),
         "cmake --build, Makefiles": lambda: bench.plain(bench.make),
         "cmake --build, Ninja": lambda: bench.plain(bench.ninja),
     }, rounds)
@@ -157,6 +161,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7, help="counted runs of each command (7)")
     parser.add_argument("--units", type=int, default=700)
     parser.add_argument("--headers", type=int, default=3_000)
+    parser.add_argument("--provider", metavar="FILE", type=Path,
+                        help="also walk this libonnxruntime_providers_cuda.so, beside cuobjdump where there is one")
     arguments = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 110)
     folder = Path(tempfile.mkdtemp(prefix="fmha-bench-"))
@@ -165,7 +171,9 @@ def main() -> int:
         bench = Bench(folder / "large", arguments.units, arguments.headers)
         groups = {"nothing to do": _nothing_to_do(bench, arguments.rounds),
                   "nothing to do, a tenth of the tree": _nothing_to_do(small, arguments.rounds),
-                  "an edit": _edits(bench, max(3, arguments.rounds // 2))}
+                  "an edit": _edits(bench, max(3, arguments.rounds // 2)),
+                  "a test run of which it is known what it mapped": loader_figures(folder, 2 * arguments.rounds),
+                  "device code of a provider": device_code_figures(folder, arguments.provider, arguments.rounds)}
         closures = _closures(bench)
     finally:
         shutil.rmtree(folder)

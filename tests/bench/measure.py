@@ -32,7 +32,7 @@ class Figure:
 
 
 def run(words: Sequence[str], cwd: Path, env: Mapping[str, str], expected: int = 0) -> tuple[float, float, float]:
-    """(wall s, user + system s, MB) of one process with its children."""
+    """(wall s, user + system s, MB) of one process with its children; the MB are never less than this process has."""
     started = time.monotonic()
     process = subprocess.Popen(words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)

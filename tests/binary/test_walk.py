@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,6 +154,25 @@ def test_a_file_replaced_after_the_walk_is_an_error_not_a_mixture(tmp_path: Path
     path.with_suffix(".new").replace(path)
     with pytest.raises(BadFatbin, match="replaced"), image.open():
         pass
+
+
+def _containers(path: Path, number: int) -> Path:
+    path.write_bytes(syn.library_with(*(syn.container(syn.entry(n.to_bytes(8, "little")), syn.entry(sm=75))
+                                        for n in range(number))))
+    return path
+
+
+def test_ten_times_the_containers_take_ten_times_the_time_and_no_more(tmp_path: Path) -> None:
+    paths = [_containers(tmp_path / f"{number}.so", number) for number in (600, 6000)]
+
+    def once(path: Path) -> float:
+        began = time.process_time()
+        assert len(device_image(path).containers) == int(path.stem)
+        return time.process_time() - began
+
+    few, many = (min(once(path) for _ in range(7)) for path in paths)
+    # What is over ten is the timer's noise and Python's collector; anything quadratic would be a hundred.
+    assert many < 15 * few
 
 
 # -- payloads ------------------------------------------------------------------------------------------------

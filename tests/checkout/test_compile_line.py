@@ -55,6 +55,19 @@ def test_nvcc_is_recognised_behind_a_launcher_and_by_its_language() -> None:
     assert line("/usr/bin/c++ -c x.cu -o nvcc.o").language == "CXX"
 
 
+@pytest.mark.parametrize(("text", "threads"), [
+    ("nvcc -c x.cu", 1), ("nvcc --threads 4 -c x.cu", 4), ("nvcc --threads=4 -c x.cu", 4), ("nvcc -t 2 -c x.cu", 2),
+    ("nvcc -t2 -c x.cu", 2), ("nvcc -t=2 -c x.cu", 2), ("nvcc --threads 0 -c x.cu", 0), ("nvcc -time x.csv -c x.cu", 1),
+    ("nvcc --threads 2 -t 8 -c x.cu", 8), ("clang++ -target x86_64 -traditional-cpp -c x.cc", 1)])
+def test_the_compiles_that_nvcc_runs_at_once_are_known(text: str, threads: int) -> None:
+    assert line(text).threads == threads
+
+
+def test_the_compiles_that_the_environment_makes_nvcc_run_at_once_are_known() -> None:
+    assert line("nvcc --threads 2 -c x.cu", NVCC_APPEND_FLAGS="--threads 6").threads == 6
+    assert line("nvcc --threads 2 -c x.cu", NVCC_PREPEND_FLAGS="--threads 6").threads == 2
+
+
 @pytest.mark.parametrize(("text", "compiler"), [
     ("/usr/bin/c++ -c x.cc", "/usr/bin/c++"),
     ("ccache /usr/bin/c++ -c x.cc", "/usr/bin/c++"),

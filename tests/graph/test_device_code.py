@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import FOUR_UNITS, Tree, run
+from tests.support import FMHA, FOUR_UNITS, Tree, run
 
 pytestmark = pytest.mark.cuda
 
@@ -99,6 +99,28 @@ def mended_by_a_link_alone(tree: Tree) -> None:
     assert done.status == 0, done.text
     assert {name for name in tree.remade(before) if name != "cmake_device_link"} == set()
     assert verdicts(tree.judge()) == ["fresh", "fresh", "fresh"]
+
+
+@pytest.mark.parametrize("how", ["touch", "remove"])
+@pytest.mark.parametrize("kept", ["before the build", "between the rounds"])
+def test_an_old_object_that_a_script_puts_back_in_the_repeat_round_is_noticed(
+        plain: Tree, tmp_path: Path, how: str, kept: str) -> None:
+    saved, made, source = tmp_path / "old.o", plain.build_dir / "made.h", plain.root / FMHA / "fmha_sm80.cu"
+    made.write_text("// by the test\n")
+    text = source.read_text()
+    source.write_text(f'#include "{made}"\n{text}')
+    if kept == "before the build":
+        shutil.copy(plain.object("fmha_sm80"), saved)
+    env = wrapper(plain, f"""build "$@"
+        [ -e "{saved}" ] || cp "{plain.object('fmha_sm80')}" "{saved}"
+        if [ -e "{tmp_path}/second" ]; then cp "{saved}" "{plain.object('fmha_sm80')}"; else
+        touch "{tmp_path}/second"; echo "// by the build" >> "{made}"; fi""")
+    done = plain.doit("rebuild_fmha", f"force={how}", env=env)
+    source.write_text(text)
+    assert done.status == 1, done.text
+    assert "compiling the units that see them once more" in done.text
+    assert "put an old object there" in done.text
+    assert plain.verdict() != "fresh"
 
 
 def test_an_edited_comment_is_recompiled_and_no_machine_code_changed(plain: Tree) -> None:

@@ -9,10 +9,21 @@ from tests.campaign.scenario import scenario
 from tests.campaign.world import World
 
 
+def _for_each_target(w: World, command: str) -> None:
+    """Add a CMake command on `${target}`, for every target that compiles a unit."""
+    w.in_cmake(f"foreach(target ${{onnxruntime_providers_cuda_target}} ${{provider_parts}})\n  {command}\nendforeach()")
+
+
+def _look_and_update_twice(w: World) -> None:
+    """The second update has nothing to do."""
+    w.look()
+    w.update()
+    w.update()
+
+
 def _third_party(w: World, option: str) -> None:
     tiles = w.write(w.place.beside / "include" / "tiles.h", "third_party_tiles")
-    command = (f'foreach(target ${{onnxruntime_providers_cuda_target}} ${{provider_parts}})\n  {option}\nendforeach()')
-    w.in_cmake(command.replace("FOLDER", str(w.place.beside / "include")).replace("FILE", str(tiles)))
+    _for_each_target(w, option.replace("FOLDER", str(w.place.beside / "include")).replace("FILE", str(tiles)))
     if "-include" not in option:
         w.include("#include <tiles.h>")
     w.reconfigure()
@@ -47,8 +58,7 @@ def response_file_edited(w: World) -> None:
     w.write(w.place.beside / "include1" / "tiles.h", "tiles")
     w.write(w.place.beside / "include2" / "tiles.h", "tiles", revision=8)
     flags.write_text(f'-I "{w.place.beside / "include1"}"\n')
-    w.in_cmake("foreach(target ${onnxruntime_providers_cuda_target} ${provider_parts})\n"
-               f'  target_compile_options(${{target}} PRIVATE "@{flags}")\nendforeach()')
+    _for_each_target(w, f'target_compile_options(${{target}} PRIVATE "@{flags}")')
     w.include("#include <tiles.h>")
     w.reconfigure()
     w.adopt()
@@ -83,17 +93,13 @@ def _configured(w: World) -> Path:
 @scenario("a header that CMake configures into the build directory changes")
 def configured(w: World) -> None:
     _configured(w)
-    w.look()
-    w.update()
-    w.update()
+    _look_and_update_twice(w)
 
 
 @scenario("a header that CMake configures changes, and its input has an old time")
 def configured_old(w: World) -> None:
     w.age(_configured(w))
-    w.look()
-    w.update()
-    w.update()
+    _look_and_update_twice(w)
 
 
 def _generated(w: World) -> Path:
@@ -101,9 +107,8 @@ def _generated(w: World) -> Path:
     w.in_cmake('add_custom_command(OUTPUT "${PROJECT_BINARY_DIR}/schema_generated.h" COMMAND ${CMAKE_COMMAND} -E copy '
                '"${PROJECT_SOURCE_DIR}/schema.h" "${PROJECT_BINARY_DIR}/schema_generated.h"\n'
                '  DEPENDS "${PROJECT_SOURCE_DIR}/schema.h")\n'
-               'add_custom_target(schema DEPENDS "${PROJECT_BINARY_DIR}/schema_generated.h")\n'
-               "foreach(target ${onnxruntime_providers_cuda_target} ${provider_parts})\n"
-               "  add_dependencies(${target} schema)\nendforeach()")
+               'add_custom_target(schema DEPENDS "${PROJECT_BINARY_DIR}/schema_generated.h")')
+    _for_each_target(w, "add_dependencies(${target} schema)")
     w.include('#include "schema_generated.h"')
     w.reconfigure()
     w.adopt()
@@ -114,17 +119,13 @@ def _generated(w: World) -> Path:
 @scenario("a header that a command of the build generates changes", quick=True)
 def generated(w: World) -> None:
     _generated(w)
-    w.look()
-    w.update()
-    w.update()
+    _look_and_update_twice(w)
 
 
 @scenario("a header that a command of the build generates changes, and its input has an old time")
 def generated_old(w: World) -> None:
     w.age(_generated(w))
-    w.look()
-    w.update()
-    w.update()
+    _look_and_update_twice(w)
 
 
 @scenario("a header that the plugin's adapter includes is edited", fits=plugin)
@@ -143,8 +144,7 @@ def _flag(w: World) -> Path:
     w.include("#ifndef TILE\n#define TILE 1\n#endif\n#include \"core/providers/cuda/unit_record.h\"\n"
               "MINIORT_WATCHED_HEADER(tile, TILE)")
     w.adopt()
-    w.in_cmake("foreach(target ${onnxruntime_providers_cuda_target} ${provider_parts})\n"
-               "  target_compile_definitions(${target} PRIVATE TILE=2)\nendforeach()")
+    _for_each_target(w, "target_compile_definitions(${target} PRIVATE TILE=2)")
     w.ledger.meant["tile"] = 2
     return w.place.root / "cmake" / "onnxruntime_providers_cuda.cmake"
 
@@ -152,17 +152,13 @@ def _flag(w: World) -> Path:
 @scenario("a CMake flag of the units changes", quick=True)
 def flag(w: World) -> None:
     _flag(w)
-    w.look()
-    w.update()
-    w.update()
+    _look_and_update_twice(w)
 
 
 @scenario("a CMake flag of the units changes, and the CMake file has an old time")
 def flag_old(w: World) -> None:
     w.age(_flag(w))
-    w.look()
-    w.update()
-    w.update()
+    _look_and_update_twice(w)
 
 
 @scenario("a CMake file is touched")
