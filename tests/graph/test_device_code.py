@@ -205,6 +205,33 @@ def test_a_device_link_of_the_former_objects_is_stale_at_link_3_and_mended(reloc
     mended_by_a_link_alone(tree)
 
 
+BROKEN = {"cut short": 'truncate -s 100000 "$file"', "random": 'head -c 100000 /dev/urandom > "$file"',
+          "empty": ': > "$file"'}
+
+
+@pytest.mark.parametrize("what", ["provider", "object"])
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_build_that_leaves_a_broken_file_is_not_fresh_at_link_3_and_mended(plain: Tree, what: str, how: str) -> None:
+    file = plain.build_dir / PROVIDER if what == "provider" else plain.object("fmha_sm80")
+    before = plain.identities()
+    other_scale(plain)
+    broken = wrapper(plain, f'build "$@"\nfile="{file}"\n{BROKEN[how]}')
+    done = plain.doit("rebuild_fmha" if what == "object" else "verify", env=broken)
+    assert done.status == 1
+    if what == "object":
+        # GNU ld takes an empty file for a script, the other two it names itself when it is made to link again.
+        told = ("fmha_sm80: the build succeeded, but left an object that is cut short, or is none." if how == "empty"
+                else "fmha_sm80.cu.o:")
+        assert told in done.text
+    assert "fmha_sm80" in plain.remade(before)
+    judged = plain.judge()
+    # An object that no linker takes must be compiled again: a receipt would stand in the way.
+    assert verdicts(judged)[1:] == (["fresh", "unproven"] if what == "provider" else ["unproven", "unproven"])
+    assert f"device code cannot be read: {file}: " in evidence(judged, 3)
+    done = plain.doit("verify")
+    assert done.status == 0, done.text
+
+
 @contextmanager
 def old_code_linked_in(tree: Tree, unit: str) -> Iterator[None]:
     """Every link takes the unit's device code of this moment beside the objects."""
