@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -126,8 +127,11 @@ def test_an_edited_comment_is_recompiled_and_no_machine_code_changed(plain: Tree
     for unit in FOUR_UNITS:
         assert f"{unit}: recompiled; no machine code changed for compute_90, sm_80\n" in done.text
     judged = plain.judge()
-    assert ("last compile of fmha_sm50, fmha_sm70, fmha_sm75, fmha_sm80: no machine code changed for compute_90, sm_80"
-            in evidence(judged, 2))
+    # Beside them may stand units that a test before compiled anew with the same outcome.
+    (told,) = re.findall(r"last compile of (.*): no machine code changed for compute_90, sm_80$",
+                         evidence(judged, 2), re.M)
+    assert set(told.split(", ")) >= FOUR_UNITS
+    assert judged["verdict"] == "fresh"
     units = {unit["name"]: unit for unit in judged["units"]}
     assert units["fmha_sm80"]["device_code"] == "unchanged"
     assert units["fmha_sm80"]["by_arch"] == dict.fromkeys(("compute_90", "sm_80"), "no machine code changed")
@@ -205,7 +209,7 @@ def test_a_device_link_of_the_former_objects_is_stale_at_link_3_and_mended(reloc
     mended_by_a_link_alone(tree)
 
 
-BROKEN = {"cut short": 'truncate -s 100000 "$file"', "random": 'head -c 100000 /dev/urandom > "$file"',
+BROKEN = {"cut short": 'truncate -s -4096 "$file"', "random": 'head -c 100000 /dev/urandom > "$file"',
           "empty": ': > "$file"'}
 
 
