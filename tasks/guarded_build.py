@@ -56,7 +56,7 @@ class BuildResult:
     `from_cache` holds sources whose object a launcher took from its cache, `launchers` tells what they did.
     `same_bytes` is what it means that an object of nvcc has the bytes of the one before: nvcc itself never writes
     them twice, behind sccache it does. `restored` and `unclear` list the units whose object got no receipt for it,
-    `not_made` the generated headers that were to be made again, and were not.
+    `broken` those whose object is none, `not_made` the generated headers that were to be made again, and were not.
     """
 
     status: int = 0
@@ -71,6 +71,7 @@ class BuildResult:
     moved: dict[str, list[str]] = field(default_factory=dict)
     restored: list[str] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
     not_made: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -160,13 +161,21 @@ def _moved_inputs(before: BeforeBuild, unit: WatchedUnit, after: WatchedUnit) ->
     return list(dict.fromkeys(moved))
 
 
-def _is_whole(path: str) -> bool:
-    """Whether an object was written to its end: an assembler writes ELF header and section table last."""
+_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # what clang writes in an object's place for -flto
+
+
+def _is_whole(path: str, ended_well: bool) -> bool:
+    """Whether an object was written to its end: an assembler writes ELF header and section table last.
+
+    Intermediate code does not show its end: there it counts how the build ended.
+    """
     from tasks.binary.elf import NOBITS, read_elf
     from tasks.binary.source import open_source
 
     try:
         with open_source(Path(path)) as (source, _):
+            if ended_well and source.size >= 4 and source.read(0, 4) in _BITCODE:
+                return True
             return all(section.type == NOBITS or section.offset + section.size <= source.size
                        for section in read_elf(source).sections)
     except (UserError, OSError):
@@ -183,8 +192,11 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
         now = identity_of(unit.facts.object)
         if now is None or now == before.outputs[unit.facts.object]:
             continue
-        if not result.complete and not _is_whole(unit.facts.object):
-            continue  # its compiler was ended, or failed
+        if not _is_whole(unit.facts.object, result.complete):
+            # Its compiler was ended, or failed, or something wrote over it. No linker takes it, and a receipt would
+            # keep it from being compiled again.
+            result.broken.append(name)
+            continue
         if now.mtime_ns < before.clock_ns or os.path.realpath(unit.facts.source) in result.from_cache:
             # No compiler wrote this: it was put there with an older time, or a launcher had it in its cache.
             result.restored.append(name)

@@ -174,6 +174,8 @@ def _explain(result: BuildResult) -> str | None:
     """Why a unit that was to be recompiled is not proved, in one line."""
     from tasks.builder.diagnosis import first_error
 
+    if result.broken:
+        return f"{', '.join(result.broken)}: the build succeeded, but left an object that is cut short, or is none."
     if result.restored:
         return (f"{', '.join(result.restored)}: the build did not compile, but put an old object there"
                 " (a compiler launcher's cache, or a script).")

@@ -68,6 +68,13 @@ def test_two_objects_with_identical_code_need_two_copies(folder: Folder) -> None
     assert status(folder.of(two, **objects)) == {"a": "contained", "b": "contained", "c": "contained"}
 
 
+def test_one_object_of_four_that_the_provider_holds_in_an_older_version_is_missing_alone(folder: Folder) -> None:
+    four = {name: syn.container(syn.entry(name.encode() * 64)) for name in "abcd"}
+    old = syn.library_with(*({**four, "c": THREE}).values())
+    objects = {name: syn.object_with(container) for name, container in four.items()}
+    assert status(folder.of(old, **objects)) == {"a": "contained", "b": "contained", "c": "missing", "d": "contained"}
+
+
 def test_an_object_of_several_containers_needs_them_side_by_side(folder: Folder) -> None:
     both = syn.object_with(ONE, TWO)
     assert status(folder.of(syn.library_with(THREE, ONE, TWO), a=both)) == {"a": "contained"}
