@@ -89,11 +89,10 @@ def deliver(session: Session, report: Report, as_json: bool) -> None:
     if as_json:
         session.document(report.task, report.as_json())
     elif report.task in session.selected or report.verdict != "fresh":
-        from tasks.report.console import chain_lines
-        from tasks.report.wrap import fitted
+        from tasks.report.console import chain_text
 
         session.concluded.add(report.task)
-        print("\n".join(fitted(line, sys.stdout, " " * 31) for line in chain_lines(report)), flush=True)
+        print(chain_text(report, sys.stdout), flush=True)
 
 
 def _keep(session: Session, report: Report) -> None:

@@ -141,7 +141,8 @@ def _build_error(session: Session, result: BuildResult) -> UserError:
     assert result.log is not None
     error, cause = first_error(result.log)
     ended = f"exit status {result.status}" if result.status >= 0 else f"signal {-result.status}"
-    lines = [f"The build failed ({ended})" + (f": {error}" if error else ".")]
+    told = f": {error.replace(f'{session.location.ort_root}/', '')}" if error else "."
+    lines = [f"The build failed ({ended}){told}"]
     if cause is not None:
         lines.append(cause.told)
         if cause.about_space:

@@ -7,8 +7,7 @@ import time
 
 from tasks.errors import UserError
 from tasks.judging import examine
-from tasks.report.console import chain_lines, time_lines
-from tasks.report.wrap import fitted
+from tasks.report.console import chain_text, time_lines
 from tasks.session import Session
 
 __all__ = ["status"]
@@ -25,6 +24,6 @@ def status(session: Session, json: bool = False) -> None:
         print("\n".join(time_lines(survey.headers, ((row.judgement.name, row.object) for row in report.units),
                                    survey.provider)))
         print("  (times are hints; the chain below is the proof)")
-        print("\n".join(fitted(line, sys.stdout, " " * 31) for line in chain_lines(report)), flush=True)
+        print(chain_text(report, sys.stdout), flush=True)
     if report.broken is not None:
         raise UserError(f"{report.verdict}: {report.broken.evidence[0]}", report.broken.remedy)

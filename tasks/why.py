@@ -55,16 +55,21 @@ def _shown_chain(chain: list[str]) -> str:
     return " -> ".join(os.path.basename(path) for path in chain)
 
 
+def _short(path: str, root: str) -> str:
+    """A path of the checkout as it is seen from its root; any other as it is."""
+    return path.removeprefix(f"{root}{os.sep}")
+
+
 def _lines(answer: dict[str, Any], root: str) -> list[str]:
     word = "would be recompiled" if answer["recompiles"] else "would not be recompiled"
     lines = [f"{answer['unit']} {word}: {answer['verdict']}: {answer['reason']}",
-             f"  source  {os.path.relpath(answer['source'], root)}", f"  object  {answer['object']}"]
+             f"  source  {_short(answer['source'], root)}", f"  object  {_short(answer['object'], root)}"]
     if answer["built"] is not None:
         built = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(answer["built"]))
         lines.append(f"  last proved compile  {built}")
     for change in answer["changed"][:_NAMED]:
         name = change["input"]
-        lines.append(f"  {os.path.relpath(name, root) if os.path.isabs(name) else name} {change['what']}")
+        lines.append(f"  {_short(name, root)} {change['what']}")
         if change["was"] and change["now"] and change["was"] != change["now"]:
             lines.append(f"    {change['was'][:16]} -> {change['now'][:16]}")
         if len(change["chain"]) > 1:
@@ -106,4 +111,4 @@ def why(session: Session, units: list[str] | None = None, json: bool = False) ->
         session.document("why", json_format.dumps(document, indent=1))
         return
     for answer in answers:
-        print("\n".join(_lines(answer, str(location.ort_root))), flush=True)
+        session.say("\n".join(_lines(answer, str(location.ort_root))))

@@ -1,4 +1,4 @@
-"""The audit as a table and as a JSON document. On a terminal the table is drawn with rich; a pipe gets plain text."""
+"""The audit as a table and as a JSON document."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ __all__ = ["as_document", "plain_lines", "print_table"]
 
 _WIDTH = 80
 _NAMED = 4
-_COLOURS = {"tracked": "green", "not tracked": "red", "nothing known": "yellow"}
+_COLOURS = {"tracked": "\x1b[32m", "not tracked": "\x1b[31m", "nothing known": "\x1b[33m"}
 
 
 def as_document(audit: Audit) -> dict[str, Any]:
@@ -61,7 +61,12 @@ def _state(unit: AuditedUnit, header: str) -> str:
     return unit.cells[header].state if header in unit.cells else ""
 
 
-def _matrix(audit: Audit, columns: list[str], names: dict[str, str]) -> list[str] | None:
+def _cell(state: str, width: int, colours: Mapping[str, str]) -> str:
+    padding = " " * (width - len(state))
+    return f"{colours[state]}{state}\x1b[0m{padding}" if state in colours else state + padding
+
+
+def _matrix(audit: Audit, columns: list[str], names: dict[str, str], colours: Mapping[str, str]) -> list[str] | None:
     """One column a header, in words; None where that is wider than a line."""
     first = max((len(unit.name) for unit in audit.units), default=4)
     widths = [max(13, len(names[header])) for header in columns]
@@ -74,7 +79,7 @@ def _matrix(audit: Audit, columns: list[str], names: dict[str, str]) -> list[str
     else:
         keys, legend = [names[header] for header in columns], []
     lines = [*legend, "  ".join([" " * first, *(f"{key:<{width}}" for key, width in zip(keys, widths, strict=True))])]
-    lines += ["  ".join([f"{unit.name:<{first}}", *(f"{_state(unit, header):<{width}}"
+    lines += ["  ".join([f"{unit.name:<{first}}", *(_cell(_state(unit, header), width, colours)
                                                     for header, width in zip(columns, widths, strict=True))])
               for unit in audit.units]
     return [line.rstrip() for line in lines]
@@ -102,7 +107,12 @@ def _told(found: Finding) -> list[str]:
     whom = f" ({_some(found.units)})" if found.units else ""
     text = textwrap.wrap(f"{found.kind}{whom}: {found.text}", _WIDTH, subsequent_indent="    ",
                          break_long_words=False, break_on_hyphens=False)
-    return [*text, f"    mend: {found.mend}"]
+    # A command stands whole, so that it can be copied; words around it have lines of their own.
+    words, colon, command = found.mend.rpartition(": ")
+    if not colon:
+        return [*text, f"    mend: {command}"]
+    return [*text, *textwrap.wrap(f"mend: {words}:", _WIDTH, initial_indent="    ", subsequent_indent="      ",
+                                  break_long_words=False, break_on_hyphens=False), f"      $ {command}"]
 
 
 def _confirmed(audit: Audit) -> str:
@@ -112,12 +122,12 @@ def _confirmed(audit: Audit) -> str:
     return f"{tool} itself agrees in {sum(asked)} of {len(asked)} cells that it was asked about" if asked else ""
 
 
-def plain_lines(audit: Audit) -> list[str]:
-    """The whole table as plain text of 80 columns (paths and commands may be longer)."""
+def plain_lines(audit: Audit, colours: Mapping[str, str] | None = None) -> list[str]:
+    """The whole table as text of 80 columns (paths and commands may be longer); `colours` by state."""
     columns = _columns(audit)
     names = _names(columns)
     lines = [f"checkout  {audit.ort_root}", f"build     {audit.build_dir}", f"tool      {audit.generator}", ""]
-    lines += _matrix(audit, columns, names) or _counts(audit, names)
+    lines += _matrix(audit, columns, names, colours or {}) or _counts(audit, names)
     lines.append("")
     if confirmed := _confirmed(audit):
         lines.append(confirmed)
@@ -129,28 +139,6 @@ def plain_lines(audit: Audit) -> list[str]:
 
 
 def print_table(audit: Audit) -> None:
-    """Print the table to standard output."""
-    if not sys.stdout.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
-        print("\n".join(plain_lines(audit)), flush=True)
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    columns = _columns(audit)
-    names = _names(columns)
-    console = Console()
-    if len(columns) > 6 or _matrix(audit, columns, names) is None:
-        print("\n".join(plain_lines(audit)), flush=True)
-        return
-    table = Table(title=f"{escape(audit.build_dir)} ({escape(audit.generator)})", title_justify="left")
-    table.add_column("unit", no_wrap=True)
-    for header in columns:
-        table.add_column(escape(names[header]), overflow="fold")
-    for unit in audit.units:
-        states = (_state(unit, header) for header in columns)
-        table.add_row(escape(unit.name), *(f"[{_COLOURS[state]}]{state}[/]" if state else "" for state in states))
-    console.print(table)
-    start = plain_lines(audit)
-    # Commands are printed raw, so that they can be copied whole.
-    print("\n".join(start[start.index("", 4) + 1:]), flush=True)
+    """Print the table to standard output, on a terminal with colours."""
+    colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    print("\n".join(plain_lines(audit, _COLOURS if colours else {})), flush=True)

@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 from tasks.report.document import Report
+from tasks.report.wrap import fitted_lines
 
-__all__ = ["chain_lines", "time_lines"]
+__all__ = ["chain_text", "time_lines"]
 
 _COLOURS = {"fresh": "\x1b[32m", "stale": "\x1b[31m", "unproven": "\x1b[33m"}
 
@@ -22,8 +24,16 @@ def _painted(word: str, width: int = 9) -> str:
     return padded
 
 
-def chain_lines(report: Report, limit: int = 6) -> list[str]:
+# Where the evidence begins: number, name and verdict of a link stand before it.
+_EVIDENCE = " " * 31
+
+
+def chain_text(report: Report, output: TextIO) -> str:
     """One row a link, its first evidence lines below each other, then the verdict with its mend."""
+    return f"{fitted_lines(_link_lines(report), output, _EVIDENCE)}\n{fitted_lines(_verdict_lines(report), output)}"
+
+
+def _link_lines(report: Report, limit: int = 6) -> list[str]:
     lines = []
     for link in report.links:
         # What nobody asked about is no bad news: it is listed without a verdict's colour.
@@ -32,16 +42,19 @@ def chain_lines(report: Report, limit: int = 6) -> list[str]:
         if len(link.evidence) > limit:
             evidence.append(f"... and {len(link.evidence) - limit} more (--json has all)")
         lines.append(f"  {link.n} {link.name:<16} {word} {evidence[0] if evidence else ''}".rstrip())
-        lines += [f"{'':31}{line}" for line in evidence[1:]]
+        lines += [f"{_EVIDENCE}{line}" for line in evidence[1:]]
+    return lines
+
+
+def _verdict_lines(report: Report) -> list[str]:
     verdict = _painted(report.verdict, 0)
     broken = report.broken
     if broken is None:
-        lines.append(f"{verdict}: {report.claims}")
-    else:
-        lines.append(f"{verdict}: link {broken.n} ({broken.name}) is the first that is not proved")
-        # A refused test run says its own mend, below.
-        if broken.remedy and report.refusal is None:
-            lines.append(f"  mend it: {broken.remedy}")
+        return [f"{verdict}: {report.claims}"]
+    lines = [f"{verdict}: link {broken.n} ({broken.name}) is the first that is not proved"]
+    # A refused test run says its own mend, below.
+    if broken.remedy and report.refusal is None:
+        lines.append(f"  mend it: {broken.remedy}")
     return lines
 
 

@@ -1,8 +1,7 @@
-"""The kept test runs as a table and as a JSON document. On a terminal rich draws it; a pipe gets plain text."""
+"""The kept test runs as lines and as a JSON document."""
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import Counter
@@ -11,10 +10,10 @@ from typing import Any
 
 from tasks.evidence.flips import Flips, TestRun
 from tasks.report.document import timestamp
+from tasks.report.wrap import fitted_lines
 
 __all__ = ["as_document", "plain_lines", "print_table"]
 
-_HEAD = ("started", "provider", "tests", "GPU", "results", "against the provider before")
 _DIGITS = 12
 
 
@@ -48,18 +47,5 @@ def plain_lines(runs: Sequence[tuple[TestRun, Flips]]) -> list[str]:
 
 
 def print_table(runs: Sequence[tuple[TestRun, Flips]]) -> None:
-    """Print the table to standard output."""
-    if not sys.stdout.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
-        print("\n".join(plain_lines(runs)), flush=True)
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title="kept test runs", title_justify="left")
-    for name in _HEAD:
-        table.add_column(name, no_wrap=name in ("provider", "tests"), overflow="fold")
-    for run, flips in runs:
-        *cells, summary = _cells(run, flips)
-        table.add_row(*map(escape, cells), escape("\n".join((summary, *_details(flips)))))
-    Console().print(table)
+    """Print the lines to standard output."""
+    print(fitted_lines(plain_lines(runs), sys.stdout, " " * 8), flush=True)

@@ -1,22 +1,20 @@
-"""The kernels as a table and as a JSON document. On a terminal rich draws it; a pipe gets plain text."""
+"""The kernels as a table and as a JSON document. A pipe gets one line a kernel, a terminal what fits its width."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tasks.binary.limits import COVERS, block_limit, oversized, static_limit
 from tasks.binary.names import short
+from tasks.report.wrap import fitted_lines
 
 if TYPE_CHECKING:
     from tasks.binary.kernels import Kernel
     from tasks.kernels import UnitKernels
 
-__all__ = ["as_document", "plain_lines", "print_table"]
-
-_HEAD = ("registers", "stack", "shared", "code")
+__all__ = ["as_document", "plain_lines", "print_table", "terminal_lines"]
 
 
 def _archs(units: Iterable[UnitKernels]) -> list[str]:
@@ -76,24 +74,22 @@ def plain_lines(units: Sequence[UnitKernels], complaints: Sequence[str], provide
     return [*lines, *_footer(units, complaints)]
 
 
+def terminal_lines(units: Sequence[UnitKernels], complaints: Sequence[str]) -> list[str]:
+    """A kernel's name, which is longer than what a row leaves for it, above its rows for each architecture."""
+    lines = [f"{'':15}{'registers':>9} {'stack':>6} {'shared':>7} {'code':>8}"]
+    for unit in units:
+        lines.append(_title(unit))
+        for name in dict.fromkeys(kernel.name for kernel in unit.kernels):
+            lines.append(f"  {short(name)}")
+            for kernel in unit.kernels:
+                if kernel.name == name:
+                    registers, stack, shared, code = _numbers(kernel)
+                    lines.append(f"    {kernel.arch:<11}{registers:>9} {stack:>6} {shared:>7} {code:>8}"
+                                 f"  {_note(unit, kernel)}".rstrip())
+    return [*lines, *_footer(units, complaints)]
+
+
 def print_table(units: Sequence[UnitKernels], complaints: Sequence[str], provider: str) -> None:
     """Print the table to standard output."""
-    if not sys.stdout.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
-        print("\n".join(plain_lines(units, complaints, provider)), flush=True)
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console()
-    for unit in units:
-        table = Table(title=escape(_title(unit)), title_justify="left")
-        table.add_column("arch", no_wrap=True)
-        for name in _HEAD:
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("kernel", overflow="fold")
-        table.add_column("")
-        for kernel in unit.kernels:
-            table.add_row(kernel.arch, *_numbers(kernel), escape(short(kernel.name)), _note(unit, kernel))
-        console.print(table)
-    print("\n".join(_footer(units, complaints)), flush=True)
+    lines = terminal_lines(units, complaints) if sys.stdout.isatty() else plain_lines(units, complaints, provider)
+    print(fitted_lines(lines, sys.stdout), flush=True)

@@ -33,12 +33,14 @@ class Reporter(ConsoleReporter):  # type: ignore[misc]
         super().execute_task(task)
         self.outstream.flush()
 
-    def _write_failure(self, result: Mapping[str, Any], write_exception: bool = True) -> None:
+    def add_failure(self, task: Task, fail: BaseFail) -> None:
+        """Called when a task failed. It is told last: a verdict of forty lines would push it off the screen."""
+        if fail.report:
+            self.failures.append({"task": task, "exception": fail})
+
+    def _write_failure(self, result: Mapping[str, Any]) -> None:
         failure: BaseFail = result["exception"]
-        if not write_exception:
-            return
-        name = failure.get_name()
-        if name == "UnmetDependency":
+        if failure.get_name() == "UnmetDependency":
             return  # the task below has told its reason
         from tasks.report.wrap import fitted
 
@@ -47,11 +49,15 @@ class Reporter(ConsoleReporter):  # type: ignore[misc]
         self.outstream.flush()
 
     def complete_run(self) -> None:
-        """Called last: failures were told when they happened."""
-        for message in self.runtime_errors:
-            self.write(f"{message}\n")
-        self.outstream.flush()
-        type(self).ended()
+        """Called last."""
+        try:
+            type(self).ended()
+        finally:
+            for failure in self.failures:
+                self._write_failure(failure)
+            for message in self.runtime_errors:
+                self.write(f"{message}\n")
+            self.outstream.flush()
 
 
 def reporter_class(selected: Callable[[Sequence[str]], None], ended: Callable[[], None]) -> type[Reporter]:
