@@ -7,7 +7,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -75,9 +75,16 @@ class World:
 
     def killed(self, after_s: float) -> None:
         """The column's build, killed after a moment; what it started may run to its end."""
+        self._killed(lambda: time.sleep(after_s))
+
+    def killed_at(self, *words: str) -> None:
+        """The column's build, killed when a process with these words runs below it."""
+        self._killed(lambda: self.wait_for_process(*words))
+
+    def _killed(self, wait: Callable[[], None]) -> None:
         before = self.ledger.see()
         process = start(self.column, self.place)
-        time.sleep(after_s)
+        wait()
         end(process)
         self._wait_for_orphans()
         self.ledger.note_compiles(before, self.ledger.see())
@@ -108,11 +115,13 @@ class World:
 
     def wait_for_compile_of(self, unit: str) -> None:
         """Until the compiler proper reads the unit, and a moment longer: its headers are read then."""
-        try:
-            wait_for(lambda: self.processes("cc1plus", f"/{unit}.cu"), 10)
-        except AssertionError:
-            return  # the column compiles nothing
-        time.sleep(0.3)
+        self.wait_for_process("cc1plus", f"/{unit}.cu")
+
+    def wait_for_process(self, *words: str) -> None:
+        """Until such a process runs in this place, and a moment longer; not for ever: a column may start none."""
+        with suppress(AssertionError):
+            wait_for(lambda: self.processes(*words), 10)
+            time.sleep(0.3)
 
     # -- sources ----------------------------------------------------------------------------------------------
 
@@ -206,6 +215,11 @@ class World:
         """Add lines to the end of a CMake file of the checkout."""
         path = self.place.root / "cmake" / file
         path.write_text(path.read_text() + text + "\n")
+
+    def on_each_target(self, command: str) -> None:
+        """Add a CMake command on `${target}`, for every target that compiles a unit."""
+        self.in_cmake("foreach(target ${onnxruntime_providers_cuda_target} ${provider_parts})\n"
+                      f"  {command}\nendforeach()")
 
     def wrap_build(self, before: str = ":", after: str = "exit $status", build: str = '"$0.real" "$@"') -> None:
         """The next build.sh runs these shell lines around the real one; it is itself again afterwards."""

@@ -1,3 +1,3 @@
 """All scenarios; importing this package fills `SCENARIOS`."""
 
-from tests.campaign.scenarios import builds, edits, headers, options, records, state  # noqa: F401
+from tests.campaign.scenarios import builds, edits, headers, options, records, state, upstream  # noqa: F401
