@@ -313,7 +313,7 @@ LISTED = '"${bert}/cutlass_fmha/fmha_sm80.cu"'
 
 
 @pytest.mark.parametrize("globbed", [False, True], ids=["listed", "globbed"])
-def test_a_unit_that_the_build_itself_adds_is_proved_in_one_run(tree: Tree, globbed: bool) -> None:
+def test_a_unit_that_the_build_itself_adds_is_compiled_under_our_eyes(tree: Tree, globbed: bool) -> None:
     lists = tree.root / "cmake" / "onnxruntime_providers_cuda.cmake"
     text = lists.read_text()
     assert text.count(LISTED) == 1
@@ -332,8 +332,10 @@ def test_a_unit_that_the_build_itself_adds_is_proved_in_one_run(tree: Tree, glob
     tree.set_revision("kernel_forward", 90 + globbed)  # an object of the same bytes would be proved already
     command = wrapper(tree, f'[ -e "{new}" ] || {{ {adding}; }}\nexec "{tree.root}/build.sh" "$@"')
     done = tree.doit("verify", env={"FMHA_BUILD_COMMAND": command})
-    assert done.status == 0, done.text
     assert "new since this build began, so compiled once more: fmha_sm90\n" in done.text
+    # A CMake file that was edited during the build may have been read before or after.
+    assert done.status == (0 if globbed else 1), done.text
+    assert globbed or "onnxruntime_providers_cuda.cmake changed since CMake wrote the build files" in done.text
     assert tree.built_revisions()["fmha_sm90"]["kernel_forward"] == tree.revision("kernel_forward")
     before = tree.identities()
     assert tree.doit("verify").status == 0
