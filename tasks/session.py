@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tasks.evidence import STATE_NAME
-from tasks.settings import Settings, load
+from tasks.settings import RUN_OPTIONS, Settings, load
 
 if TYPE_CHECKING:
     from tasks.builder.lock import BuildLock
@@ -150,8 +150,8 @@ class Session:
         return next((name for name in self.selected if name in JUDGING_TASKS), "rebuild_fmha")
 
     def command(self, task: str) -> str:
-        """The command that runs `task` with the settings of this run."""
-        words = [f"{key}={value}" for key, value in self.command_line.items() if key not in ("yes", "dry_run", "wait")]
+        """The command that runs `task` with the settings of this run; options are of one run and not repeated."""
+        words = [f"{key}={value}" for key, value in self.command_line.items() if key not in RUN_OPTIONS]
         return shlex.join(["doit", *task.split(), *words])
 
     def writable(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tasks.errors import UserError
+from tasks.session import Session
 from tasks.settings import DEFAULT_HEADERS, RUN_OPTIONS, SETTING_KEYS, Settings, load
 
 
@@ -140,6 +141,12 @@ def test_options_of_a_run_come_from_the_command_line_alone(given: Given, option:
     assert given.load(**{option: "1"}).flag(option)
     assert "unknown setting" in given.refusal({f"FMHA_{option.upper()}": "1"})
     assert "unknown setting" in given.file(f"{option} = true\n").refusal()
+
+
+@pytest.mark.parametrize("option", RUN_OPTIONS)
+def test_a_mend_repeats_the_settings_of_a_run_and_none_of_its_options(tmp_path: Path, option: str) -> None:
+    session = Session(tmp_path, tmp_path, {}, {"jobs": "2", option: "1"})
+    assert session.command("rebuild_fmha") == "doit rebuild_fmha jobs=2"
 
 
 @pytest.mark.parametrize(("text", "on"), [("1", True), ("yes", True), ("ON", True), ("True", True), ("0", False),
