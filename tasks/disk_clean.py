@@ -48,11 +48,10 @@ def _refusal(session: Session, box: Box, json: bool) -> UserError | None:
     mend = session.command("disk_clean") + " yes=1"
     if json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return UserError("Nothing was removed: there is no terminal to ask on.", mend)
+    from tasks.report.question import ask
+
     many = len(box.stale)
-    try:
-        answer = input(f"Remove {'it' if many == 1 else f'these {many}'} for good? [y/N] ")
-    except EOFError:
-        answer = ""
+    answer = ask(f"Remove {'it' if many == 1 else f'these {many}'} for good? [y/N] ")
     return None if answer.strip().lower() in ("y", "yes") else UserError("Nothing was removed.", mend)
 
 

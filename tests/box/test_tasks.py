@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -130,33 +131,51 @@ def test_disk_clean_in_json_asks_nobody_and_tells_what_went(world: World) -> Non
     assert not folder.exists()
 
 
-@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("", 1), ("\x03", 1)])
-def test_disk_clean_on_a_terminal_asks(world: World, answer: str, status: int) -> None:
+def answer_at_once(words: list[str], answer: str, ignored: bool = False, limit_s: float = 30) -> tuple[int, bytes]:
+    """(exit status, screen) of a program on a terminal that is answered as soon as its question is there."""
+    child, terminal = pty.fork()
+    if child == 0:
+        # A background job's are ignored, so neither is left to how the tests were started.
+        signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        os.chdir("/")
+        os.execvpe(words[0], words, clean_environment())
+    text, answered, deadline = b"", False, time.monotonic() + limit_s
+    try:
+        while time.monotonic() < deadline:
+            if not select.select([terminal], [], [], 0.1)[0]:
+                continue
+            try:
+                text += os.read(terminal, 4096)
+            except OSError:
+                return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text
+            if b"[y/N]" in text and not answered:
+                answered = True
+                os.write(terminal, answer.encode())
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise AssertionError(f"not ended by {answer!r} within {limit_s} s: {text!r}")
+    finally:
+        os.close(terminal)
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+@pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("\n", 1), ("\x04", 1), ("\x03", 1)])
+def test_disk_clean_on_a_terminal_asks(world: World, answer: str, status: int, ignored: bool) -> None:
     folder = world.add("Linux/Debug", 45)
     words = [sys.executable, "-m", "doit", "-f", str(PROJECT / "dodo.py"), "disk_clean", f"ort_root={world.root}",
              f"build_dir={world.configured}"]
-    child, terminal = pty.fork()
-    if child == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a background job's are ignored
-        os.chdir("/")
-        os.execvpe(words[0], words, clean_environment())
-    text, answered, deadline = b"", False, time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            text += os.read(terminal, 4096)
-        except OSError:
-            break
-        if b"[y/N]" in text and not answered:
-            answered = True
-            # Python loses a signal between the prompt and the read; nobody types that fast.
-            time.sleep(0.3)
-            os.write(terminal, (answer + ("" if answer in ("\x04", "\x03") else "\n")).encode())
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    os.close(terminal)
-    assert answered, text
+    code, text = answer_at_once(words, answer, ignored)
+    assert b"[y/N]" in text
     assert code == status, text
     assert folder.exists() == (status != 0)
     assert b"Traceback" not in text
+
+
+def test_no_ctrl_c_is_lost_between_the_question_and_the_wait_for_its_answer() -> None:
+    program = (f"import sys; sys.path.insert(0, {str(PROJECT)!r})\nfrom tasks.report.question import ask\n"
+               "try: ask('Remove it for good? [y/N] ')\nexcept KeyboardInterrupt: sys.exit(7)")
+    for _ in range(25):  # `input` loses it every other time
+        assert answer_at_once([sys.executable, "-c", program], "\x03", limit_s=5)[0] == 7
 
 
 def test_a_folder_that_somebody_works_in_stays_and_is_named(world: World) -> None:
