@@ -22,13 +22,13 @@ class Regeneration:
 
     def __init__(self, survey: Survey, store: ReceiptStore) -> None:
         self._store = store
-        self._observer = Observer()
+        observer = Observer()
         known = store.generated()
-        self.pending: Pending = find_pending(survey.upstream, known, self._observer)
+        self.pending: Pending = find_pending(survey.upstream, known, observer)
         # Its real name, and the one that CMake knows it by.
         self._inside = (f"{survey.location.build_dir}/", f"{survey.location.cache.made_in}/")
         files = survey.upstream.files
-        self._before = {path: self._observer.identity(path) for file in files for path in (*file.inputs, file.output)}
+        self._before = {path: observer.identity(path) for file in files for path in (*file.inputs, file.output)}
         self._outdated = dict(self.pending.headers)
         if survey.upstream.build_files is not None and self.pending.configure:
             self._outdated[survey.upstream.build_files.output] = self.pending.configure

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.campaign.scenario import scenario
@@ -15,6 +17,32 @@ def _look_and_update_twice(w: World) -> None:
     w.update()
 
 
+_Edit = Callable[[World], Path]
+
+
+def _judge(edit: _Edit, w: World) -> None:
+    edit(w)
+    _look_and_update_twice(w)
+
+
+def _judge_old(edit: _Edit, w: World) -> None:
+    w.age(edit(w))
+    _look_and_update_twice(w)
+
+
+def _edit_of(name: str, old_name: str, quick: bool = False) -> Callable[[_Edit], _Edit]:
+    """Two scenarios of one edit, which gives the file that was edited: as it is, and with an old time."""
+    def put(edit: _Edit) -> _Edit:
+        # Not closures: scenarios are sent to other processes.
+        scenario(name, quick=quick)(partial(_judge, edit))
+        scenario(old_name)(partial(_judge_old, edit))
+        return edit
+
+    return put
+
+
+@_edit_of("a header that CMake configures into the build directory changes",
+          "a header that CMake configures changes, and its input has an old time")
 def _configured(w: World) -> Path:
     source = w.place.root / "cmake" / "onnxruntime_config.h.in"
     w.include('#include "core/providers/cuda/unit_record.h"\n#define MINIORT_CONFIG_REVISION 1\n'
@@ -25,18 +53,8 @@ def _configured(w: World) -> Path:
     return source
 
 
-@scenario("a header that CMake configures into the build directory changes")
-def configured(w: World) -> None:
-    _configured(w)
-    _look_and_update_twice(w)
-
-
-@scenario("a header that CMake configures changes, and its input has an old time")
-def configured_old(w: World) -> None:
-    w.age(_configured(w))
-    _look_and_update_twice(w)
-
-
+@_edit_of("a header that a command of the build generates changes",
+          "a header that a command of the build generates changes, and its input has an old time", quick=True)
 def _generated(w: World, command: str = '${CMAKE_COMMAND} -E copy "${PROJECT_SOURCE_DIR}/schema.h" '
                                         '"${PROJECT_BINARY_DIR}/schema_generated.h"') -> Path:
     """A header that a command of the build makes, its input edited."""
@@ -52,18 +70,8 @@ def _generated(w: World, command: str = '${CMAKE_COMMAND} -E copy "${PROJECT_SOU
     return source
 
 
-@scenario("a header that a command of the build generates changes", quick=True)
-def generated(w: World) -> None:
-    _generated(w)
-    _look_and_update_twice(w)
-
-
-@scenario("a header that a command of the build generates changes, and its input has an old time")
-def generated_old(w: World) -> None:
-    w.age(_generated(w))
-    _look_and_update_twice(w)
-
-
+@_edit_of("a CMake flag of the units changes",
+          "a CMake flag of the units changes, and the CMake file has an old time", quick=True)
 def _flag(w: World) -> Path:
     w.include("#ifndef TILE\n#define TILE 1\n#endif\n#include \"core/providers/cuda/unit_record.h\"\n"
               "MINIORT_WATCHED_HEADER(tile, TILE)")
@@ -71,18 +79,6 @@ def _flag(w: World) -> Path:
     w.on_each_target("target_compile_definitions(${target} PRIVATE TILE=2)")
     w.ledger.meant["tile"] = 2
     return w.place.root / "cmake" / "onnxruntime_providers_cuda.cmake"
-
-
-@scenario("a CMake flag of the units changes", quick=True)
-def flag(w: World) -> None:
-    _flag(w)
-    _look_and_update_twice(w)
-
-
-@scenario("a CMake flag of the units changes, and the CMake file has an old time")
-def flag_old(w: World) -> None:
-    w.age(_flag(w))
-    _look_and_update_twice(w)
 
 
 @scenario("a CMake file is touched")
