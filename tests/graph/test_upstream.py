@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -302,3 +302,36 @@ def test_through_a_link_cmake_is_run_by_the_names_that_it_knows(built_trees: dic
     assert f"CMAKE_CACHEFILE_DIR:INTERNAL={tree.build_dir}\n" in cache
     (tree.root / FMHA / "more_units.cu").write_text("")
     assert "more_units.cu" in link(tree, 1)["evidence"][0]
+
+
+def by_hand_with_another(source: Path, text: str, build: Callable[[], object]) -> None:
+    """Something is made by hand from other content of `source`, which gets its content and its time back then."""
+    kept = source.with_name("kept")
+    shutil.copy2(source, kept)
+    source.write_text(text)
+    build()
+    kept.replace(source)
+
+
+def test_build_files_made_by_hand_from_what_was_taken_back_are_made_again(kept: Tree) -> None:
+    script = provider_script(kept)
+    by_hand_with_another(script, script.read_text()
+                         + "target_compile_definitions(${onnxruntime_providers_cuda_target} PRIVATE NEW=1)\n",
+                         kept.configure)
+    assert link(kept, 1)["verdict"] == "unproven"
+    assert kept.doit("verify").status == 0
+    assert not any(b"NEW=1" in path.read_bytes() for path in kept.build_dir.rglob("*")
+                   if path.name in ("flags.make", "build.ninja"))
+    assert kept.verdict() == "fresh"
+
+
+def test_a_header_made_by_hand_from_what_was_taken_back_is_made_again(kept: Tree) -> None:
+    source = with_generated_header(kept, "copy")
+    by_hand_with_another(source, "#define MINIORT_KERNEL_FORWARD_REVISION 12\n",
+                         lambda: kept.make("onnxruntime_providers_cuda"))
+    made = kept.build_dir / "made" / "first.h"
+    assert "REVISION 12" in made.read_text()
+    assert "first.h.in changed since first.h was made from it" in link(kept, 1)["evidence"]
+    assert kept.doit("verify").status == 0
+    assert "REVISION 11" in made.read_text()
+    assert kept.verdict() == "fresh"
