@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ def test_a_comment_in_a_cmake_file_recompiles_nothing(kept: Tree) -> None:
 
 
 def test_a_touched_cmake_file_is_no_change(kept: Tree) -> None:
+    append(provider_script(kept), "# nothing new\n")
+    assert kept.doit("verify").status == 0
     provider_script(kept).touch()
     assert kept.verdict() == "fresh"
     assert "-- build" in kept.doit("rebuild_fmha").out
@@ -335,3 +338,30 @@ def test_a_header_made_by_hand_from_what_was_taken_back_is_made_again(kept: Tree
     assert kept.doit("verify").status == 0
     assert "REVISION 11" in made.read_text()
     assert kept.verdict() == "fresh"
+
+
+def test_a_linked_folder_that_a_glob_takes_for_a_file_leaves_nothing_open(kept: Tree) -> None:
+    elsewhere = kept.root / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    linked = kept.root / FMHA / "linked.cu"
+    linked.symlink_to(elsewhere)
+    append(provider_script(kept), 'file(GLOB_RECURSE unused CONFIGURE_DEPENDS "${bert}/cutlass_fmha/*.cu")\n')
+    done = kept.doit("verify")
+    linked.unlink()
+    assert done.status == 0, done.text
+    # Not a glob that nobody asks.
+    assert "linked.cu" in link(kept, 1)["evidence"][0]
+
+
+def test_ctrl_c_while_cmake_runs_says_that_the_next_run_begins_with_it(kept: Tree) -> None:
+    begun = kept.root / "begun"
+    append(provider_script(kept), f'file(WRITE "{begun}" "")\nexecute_process(COMMAND sleep 5)\n')
+    run = kept.start("rebuild_fmha")
+    wait_for(begun.exists)
+    run.send_signal(signal.SIGINT)
+    out = run.communicate(timeout=60)[0]
+    begun.unlink()
+    assert run.returncode == 1, out
+    assert ("onnxruntime_providers_cuda.cmake changed since CMake wrote the build files: the next run makes that first."
+            in " ".join(out.split()))
+    assert "links the provider" not in out
