@@ -26,7 +26,7 @@ from tasks.upstream import Upstream
 
 __all__ = ["Outline", "keep_outline", "kept_outline", "outline_key"]
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -116,5 +116,5 @@ def _upstream(data: list[Any]) -> Upstream:
 
 
 def _generated(data: list[Any]) -> Generated:
-    output, inputs = data
-    return Generated(output, tuple(inputs))
+    output, inputs, of_many = data
+    return Generated(output, tuple(inputs), of_many)

@@ -130,7 +130,13 @@ def _interrupted(session: Session, expected: list[str]) -> UserError:
     told = "interrupted; everything that the build started is ended."
     if done:
         told += f" Compiled and proved: {', '.join(done)}."
-    told += f"\n  The next run compiles {', '.join(missing)}." if missing else "\n  The next run links the provider."
+    pending = session.judged().pending
+    if pending:
+        told += f"\n  {pending.told()[0]}: the next run makes that first."
+    if missing:
+        told += f"\n  The next run compiles {', '.join(missing)}."
+    elif not pending:
+        told += "\n  The next run links the provider."
     return UserError(told, session.command(session.task))
 
 

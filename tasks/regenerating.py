@@ -33,7 +33,7 @@ class Regeneration:
         if survey.upstream.build_files is not None and self.pending.configure:
             self._outdated[survey.upstream.build_files.output] = self.pending.configure
         if self._outdated:
-            nothing = GeneratedReceipt(0, "", {})
+            nothing = GeneratedReceipt(0, 0, "", {})
             store.save_generated(known | {output: known.get(output, nothing).withdrawn(changed)
                                           for output, changed in self._outdated.items()})
 
@@ -68,12 +68,15 @@ class Regeneration:
                 continue
             former = receipts.get(file.output)
             # Build files that no CMake run wrote anew, or a header that was moved away, not made, and put back.
-            old = file.output in self._outdated and _same_file(output, self._before.get(file.output))
-            inputs = dict(former.inputs) if former is not None and (old or former.digest == digest) else {}
+            unmoved = _same_file(output, self._before.get(file.output))
+            old = file.output in self._outdated and unmoved
+            # Of what may have been read by another run of CMake nothing is kept, though it wrote the same here.
+            same = former is not None and former.digest == digest and (unmoved or not file.of_many)
+            inputs = dict(former.inputs) if former is not None and (old or same) else {}
             if not old:
                 made.add(file.output)
                 inputs |= self._made_from(file, output, made, now)
-            receipts[file.output] = GeneratedReceipt(output.inode, digest,
+            receipts[file.output] = GeneratedReceipt(output.inode, output.mtime_ns, digest,
                                                      {path: inputs[path] for path in file.inputs if path in inputs})
         self._store.save_generated(receipts)
 

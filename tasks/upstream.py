@@ -67,7 +67,7 @@ def read_upstream(graph: BuildGraph, build_dir: Path, sources: Iterable[Path], h
     rule = graph.configuring()
     folders = {os.path.realpath(os.path.dirname(source)) for source in sources}
     made = generated_headers(graph, build_dir, headers)
-    build_files = None if rule is None else Generated(rule.output, rule.inputs)
+    build_files = None if rule is None else Generated(rule.output, rule.inputs, of_many=True)
     # A script of earlier globs stays where it is when the last glob is gone.
     asked = build_files is not None and any(
         os.path.realpath(path) == str(build_dir / GLOBS_SCRIPT) for path in build_files.inputs

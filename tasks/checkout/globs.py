@@ -46,9 +46,23 @@ class FileGlob:
             return
         folder, name = os.path.split(self.pattern)
         for start in _matching(folder):
-            for where, folders, files in os.walk(start, followlinks=self.links):
-                names = [*files, *folders] if self.folders else files
-                yield from (os.path.join(where, found) for found in names if fnmatchcase(found, name))
+            yield from self._descend(start, name, frozenset())
+
+    def _descend(self, folder: str, name: str, above: frozenset[str]) -> Iterator[str]:
+        """As CMake does: a link to a folder that is not followed is a file, one below itself is not entered, and the
+        folders that are entered are listed whatever their name."""
+        with suppress(OSError):
+            for entry in os.scandir(folder):
+                if not entry.is_dir() or (entry.is_symlink() and not self.links):
+                    if fnmatchcase(entry.name, name):
+                        yield entry.path
+                    continue
+                links = above | ({os.path.realpath(entry.path)} if entry.is_symlink() else set())
+                if entry.is_symlink() and links == above:
+                    continue
+                if self.folders:
+                    yield entry.path
+                yield from self._descend(entry.path, name, links)
 
     def below(self, folders: Collection[str]) -> bool:
         """Whether it may find files in one of these folders (real paths)."""

@@ -10,37 +10,57 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tasks.evidence.receipts import GeneratedReceipt
-from tasks.evidence.snapshot import Observer
+from tasks.evidence.snapshot import Identity, Observer
 
 __all__ = ["Generated", "outdated"]
 
 
 class Generated(NamedTuple):
-    """A file that the build system makes from `inputs`. All are absolute paths."""
+    """A file that the build system makes from `inputs`. All are absolute paths.
+
+    `of_many`: it stands for other files that the same run writes, so its own content does not tell which run that was.
+    """
 
     output: str
     inputs: tuple[str, ...]
+    of_many: bool = False
 
 
 def _changed(file: Generated, receipt: GeneratedReceipt | None, observer: Observer) -> list[str]:
     output = observer.identity(file.output)
     if output is None:
         return [file.output]
-    # Someone else's build made it anew: then the times tell, as far as times can. Its own time alone
-    # tells nothing: a touched `build.ninja` keeps a build from running CMake.
-    # The times of what a build of ours began to make, and did not finish, tell nothing either.
-    anew = receipt is None or (receipt.digest != "" and (
-        output.inode != receipt.inode or observer.digest(file.output) != receipt.digest))
+    by_receipt, by_times = _judged_by(file, receipt, output, observer)
     changed = []
     for path in file.inputs:
         now = observer.identity(path)
-        if receipt is not None and path in receipt.inputs:
-            known = receipt.inputs[path]
-            if now is None if known is None else observer.is_digest(path, *known):
-                continue
-        if not anew or now is None or max(now.mtime_ns, now.ctime_ns) >= output.mtime_ns:
+        known = receipt is not None and path in receipt.inputs
+        recorded = receipt.inputs[path] if receipt is not None and known else None
+        if now is None:
+            good = known and recorded is None
+        else:
+            same = recorded is not None and observer.is_digest(path, *recorded)
+            older = max(now.mtime_ns, now.ctime_ns) < output.mtime_ns
+            good = (same or not by_receipt) and (older or not by_times)
+        if not good:
             changed.append(path)
     return changed
+
+
+def _judged_by(file: Generated, receipt: GeneratedReceipt | None, output: Identity,
+               observer: Observer) -> tuple[bool, bool]:
+    """Whether the inputs have to be those of the receipt, and whether they have to be older than `output`."""
+    if receipt is None:
+        return False, True
+    if receipt.digest == "":
+        # The times of what a build of ours began to make, and did not finish, tell nothing.
+        return True, False
+    # Someone else's build made it anew, from inputs that may be gone by now: then the times tell, as far as times can.
+    if observer.digest(file.output) != receipt.digest or (file.of_many and output.inode != receipt.inode):
+        return False, True
+    # Its own time alone tells nothing (a touched `build.ninja` keeps a build from running CMake), but a file system
+    # gives an inode again, so it may be of another run all the same.
+    return True, file.of_many and output.mtime_ns != receipt.mtime_ns
 
 
 def outdated(files: Iterable[Generated], receipts: Mapping[str, GeneratedReceipt],

@@ -78,18 +78,20 @@ class GeneratedReceipt:
     """The build system made one file (a header, its own build files) under our lock from `inputs` that did not move.
 
     `inputs` maps absolute paths to (identity, SHA-256; empty for a folder), or to None where the build leaves nothing
-    there (a symbolic output); an input is left out where it is not known as what the file was made from. `inode` and
-    `digest` are those of the file; a digest that is empty is of one that a build began to make, and did not finish.
+    there (a symbolic output); an input is left out where it is not known as what the file was made from. `inode`,
+    `mtime_ns` and `digest` are those of the file; a digest that is empty is of one that a build began to make, and did
+    not finish.
     """
 
     inode: int
+    mtime_ns: int
     digest: str
     inputs: Mapping[str, tuple[Identity, str] | None]
 
     def withdrawn(self, changed: Iterable[str]) -> GeneratedReceipt:
         """The receipt while the file is made again: these inputs stay changed until it is."""
         changed = frozenset(changed)
-        return GeneratedReceipt(0, "", {path: known for path, known in self.inputs.items() if path not in changed})
+        return GeneratedReceipt(0, 0, "", {path: known for path, known in self.inputs.items() if path not in changed})
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -188,16 +190,17 @@ class ReceiptStore:
         data = self._load("generated")
         try:
             return {} if data is None else {
-                output: GeneratedReceipt(inode, digest, {path: known and (Identity(*known[0]), str(known[1]))
-                                                         for path, known in inputs.items()})
-                for output, (inode, digest, inputs) in data["outputs"].items()}
+                output: GeneratedReceipt(inode, mtime_ns, digest, {
+                    path: known and (Identity(*known[0]), str(known[1])) for path, known in inputs.items()})
+                for output, (inode, mtime_ns, digest, inputs) in data["outputs"].items()}
         except (KeyError, TypeError, ValueError, AttributeError):
             return {}
 
     def save_generated(self, receipts: Mapping[str, GeneratedReceipt]) -> None:
         """Write the receipts of everything that is generated in place of the earlier ones."""
         self._save("generated", {"home": self.home, "outputs": {
-            output: (receipt.inode, receipt.digest, receipt.inputs) for output, receipt in receipts.items()}})
+            output: (receipt.inode, receipt.mtime_ns, receipt.digest, receipt.inputs)
+            for output, receipt in receipts.items()}})
 
     def withdraw(self, name: str) -> None:
         """Mark the unit's receipt: from now on it can only prove ``stale``."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,8 @@ def test_a_comment_in_a_cmake_file_recompiles_nothing(kept: Tree) -> None:
 
 
 def test_a_touched_cmake_file_is_no_change(kept: Tree) -> None:
+    append(provider_script(kept), "# nothing new\n")
+    assert kept.doit("verify").status == 0
     provider_script(kept).touch()
     assert kept.verdict() == "fresh"
     assert "-- build" in kept.doit("rebuild_fmha").out
@@ -302,3 +305,63 @@ def test_through_a_link_cmake_is_run_by_the_names_that_it_knows(built_trees: dic
     assert f"CMAKE_CACHEFILE_DIR:INTERNAL={tree.build_dir}\n" in cache
     (tree.root / FMHA / "more_units.cu").write_text("")
     assert "more_units.cu" in link(tree, 1)["evidence"][0]
+
+
+def by_hand_with_another(source: Path, text: str, build: Callable[[], object]) -> None:
+    """Something is made by hand from other content of `source`, which gets its content and its time back then."""
+    kept = source.with_name("kept")
+    shutil.copy2(source, kept)
+    source.write_text(text)
+    build()
+    kept.replace(source)
+
+
+def test_build_files_made_by_hand_from_what_was_taken_back_are_made_again(kept: Tree) -> None:
+    script = provider_script(kept)
+    by_hand_with_another(script, script.read_text()
+                         + "target_compile_definitions(${onnxruntime_providers_cuda_target} PRIVATE NEW=1)\n",
+                         kept.configure)
+    assert link(kept, 1)["verdict"] == "unproven"
+    assert kept.doit("verify").status == 0
+    assert not any(b"NEW=1" in path.read_bytes() for path in kept.build_dir.rglob("*")
+                   if path.name in ("flags.make", "build.ninja"))
+    assert kept.verdict() == "fresh"
+
+
+def test_a_header_made_by_hand_from_what_was_taken_back_is_made_again(kept: Tree) -> None:
+    source = with_generated_header(kept, "copy")
+    by_hand_with_another(source, "#define MINIORT_KERNEL_FORWARD_REVISION 12\n",
+                         lambda: kept.make("onnxruntime_providers_cuda"))
+    made = kept.build_dir / "made" / "first.h"
+    assert "REVISION 12" in made.read_text()
+    assert "first.h.in changed since first.h was made from it" in link(kept, 1)["evidence"]
+    assert kept.doit("verify").status == 0
+    assert "REVISION 11" in made.read_text()
+    assert kept.verdict() == "fresh"
+
+
+def test_a_linked_folder_that_a_glob_takes_for_a_file_leaves_nothing_open(kept: Tree) -> None:
+    elsewhere = kept.root / "elsewhere"
+    elsewhere.mkdir(exist_ok=True)
+    linked = kept.root / FMHA / "linked.cu"
+    linked.symlink_to(elsewhere)
+    append(provider_script(kept), 'file(GLOB_RECURSE unused CONFIGURE_DEPENDS "${bert}/cutlass_fmha/*.cu")\n')
+    done = kept.doit("verify")
+    linked.unlink()
+    assert done.status == 0, done.text
+    # Not a glob that nobody asks.
+    assert "linked.cu" in link(kept, 1)["evidence"][0]
+
+
+def test_ctrl_c_while_cmake_runs_says_that_the_next_run_begins_with_it(kept: Tree) -> None:
+    begun = kept.root / "begun"
+    append(provider_script(kept), f'file(WRITE "{begun}" "")\nexecute_process(COMMAND sleep 5)\n')
+    run = kept.start("rebuild_fmha")
+    wait_for(begun.exists)
+    run.send_signal(signal.SIGINT)
+    out = run.communicate(timeout=60)[0]
+    begun.unlink()
+    assert run.returncode == 1, out
+    assert ("onnxruntime_providers_cuda.cmake changed since CMake wrote the build files: the next run makes that first."
+            in " ".join(out.split()))
+    assert "links the provider" not in out
