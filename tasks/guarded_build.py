@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tasks.device_code import contradicts_link
 from tasks.errors import UserError
@@ -28,8 +28,7 @@ def state_folder(build_dir: Path) -> Path:
     return build_dir / STATE_NAME
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """Units and provider as the receipts judge them at one moment; `pending` is what a build would make before them."""
 
     units: Mapping[str, UnitJudgement]

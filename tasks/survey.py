@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.builder.launcher import OWN_VARIABLES
 from tasks.checkout.compile_line import COMPILER_VARIABLES, CompileLine, SearchPath
@@ -32,8 +33,7 @@ from tasks.upstream import Upstream, read_upstream
 __all__ = ["Survey", "WatchedUnit", "locate_checkout", "read_survey"]
 
 
-@dataclass(frozen=True)
-class WatchedUnit:
+class WatchedUnit(NamedTuple):
     """A unit that reaches a watched header.
 
     `reaches` lists those headers, `compilers` the real paths of what compiles it.
