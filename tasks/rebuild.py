@@ -90,7 +90,8 @@ def guarded_build(session: Session, targets: list[str]) -> BuildResult:
         _show_plan(session, targets)
         raise UserError("dry run: nothing was touched or built.", session.command(session.task))
     _take(session)
-    survey = session.survey(again=True)
+    # As it is since the lock was taken. What moves until the build's own snapshot is found after the build.
+    survey = session.survey()
     expected = _unproved(session)
     try:
         with _progress(session, expected) as progress:
@@ -153,8 +154,7 @@ def _build_error(session: Session, result: BuildResult) -> UserError:
 
 def build_units(session: Session) -> None:
     """`build`: the user's build command for the provider (and the executable that it is linked into)."""
-    survey = session.survey()
-    guarded_build(session, list(dict.fromkeys((survey.checkout.provider_target, survey.checkout.provider.target))))
+    guarded_build(session, list(session.survey().linked.targets))
 
 
 def _show_plan(session: Session, targets: list[str]) -> None:

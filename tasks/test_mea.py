@@ -43,7 +43,7 @@ def _build(session: Session) -> None:
     """Provider and test target through the build tool: an edited test is as good as an edited header."""
     survey = session.survey(again=True)
     test = survey.checkout.test
-    targets = [survey.checkout.provider_target, survey.checkout.provider.target]
+    targets = list(survey.linked.targets)
     if test is not None:
         targets.append(test.target)
     else:

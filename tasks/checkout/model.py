@@ -60,6 +60,11 @@ class Provider(NamedTuple):
     static: bool
     steps: tuple[LinkStep, ...]
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target that makes the provider and, for a static one, that of the executable that it is linked into."""
+        return tuple(dict.fromkeys(step.target for step in self.steps[-2 if self.static else -1:]))
+
 
 class Executable(NamedTuple):
     """A test executable and the target that links it."""
@@ -79,7 +84,6 @@ class Checkout(NamedTuple):
     units: tuple[Unit, ...]
     provider: Provider
     test: Executable | None
-    provider_target: str
     executables: tuple[Path, ...]
     graph: BuildGraph
 
@@ -193,5 +197,4 @@ def read_checkout(location: Location, link_mode: str, test_binary: str) -> Check
                           for name, (source, output, statement) in zip(names, compiles, strict=True)),
                          key=lambda unit: unit.name))
     executables = tuple(map(Path, graph.outputs_named(*_TESTS)))
-    return Checkout(location, units, Provider(path, target, static, steps), test, provider_statement.target,
-                    executables, graph)
+    return Checkout(location, units, Provider(path, target, static, steps), test, executables, graph)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,11 +57,14 @@ class Observer:
     """Files as they are at one moment: each is asked once. Make a new one for a new moment.
 
     `known` maps paths to an identity and the digest of the content that had it: a file that still
-    has that identity is not read again.
+    has that identity is not read again. `seen` maps paths to the fields of their identity, where the
+    same moment has asked for them already.
     """
 
-    def __init__(self, known: Mapping[str, tuple[Identity, str]] | None = None) -> None:
+    def __init__(self, known: Mapping[str, tuple[Identity, str]] | None = None,
+                 seen: Mapping[str, Sequence[int]] | None = None) -> None:
         self._known = dict(known or {})
+        self._seen = seen or {}
         self._identities: dict[str, Identity | None] = {}
         self._digests: dict[str, str | None] = {}
 
@@ -78,7 +81,8 @@ class Observer:
     def identity(self, path: str) -> Identity | None:
         """The file's identity; None where it is missing."""
         if path not in self._identities:
-            self._identities[path] = identity_of(path)
+            fields = self._seen.get(path)
+            self._identities[path] = identity_of(path) if fields is None else Identity(*fields)
         return self._identities[path]
 
     def digest(self, path: str) -> str | None:
