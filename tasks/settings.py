@@ -5,7 +5,6 @@ Knows nothing of checkouts: a key that was not given stays ``None`` and is disco
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 from collections.abc import Callable, Mapping
@@ -184,6 +183,8 @@ SETTING_KEYS = tuple(_CONVERTERS)
 
 
 def _unknown(key: str, where: str, known: tuple[str, ...]) -> UserError:
+    import difflib
+
     near = difflib.get_close_matches(key.lower(), known, n=1)
     mend = f"did you mean `{near[0]}`?" if near else "known are: " + ", ".join(known)
     return UserError(f"{where}: unknown setting `{key}`.", mend)

@@ -52,7 +52,7 @@ class WatchedUnit(NamedTuple):
         return self.unit.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Survey:
     """The checkout, the watched headers (absolute paths) and the units that reach them, by name.
 
