@@ -47,7 +47,7 @@ class Judged(NamedTuple):
         return self.linked and not self.pending and not self.unproved
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BuildResult:
     """What a guarded build did. `not_rewritten` names forced units whose object is still the old one.
 

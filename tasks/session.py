@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["BuildNotes", "Session"]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BuildNotes:
     """What the tasks of one run tell each other: forced units with what was done, digests of removed objects."""
 

@@ -86,6 +86,8 @@ def _when(moment: float) -> str:
 
 def _differences(facts: UnitFacts, receipt: UnitReceipt, observer: Observer) -> list[tuple[str, str]]:
     """(input, what about it) for everything that is not as the receipt says."""
+    if receipt.inputs.keys() == facts.inputs and receipt.recipe == facts.recipe and observer.unmoved(receipt.inputs):
+        return []
     found = [(path, "is an input now") for path in sorted(facts.inputs - receipt.inputs.keys())]
     for path, (identity, digest) in receipt.inputs.items():
         if path not in facts.inputs:

@@ -164,3 +164,27 @@ def test_the_file_systems_clock_can_be_asked_again(tmp_path: Path) -> None:
     clock_ns(tmp_path)
     os.utime(tmp_path / "clock", (1, 1))
     assert clock_ns(tmp_path) > 10**18
+
+
+def test_what_the_same_moment_has_asked_for_is_not_asked_again(tmp_path: Path) -> None:
+    file = tmp_path / "a.h"
+    file.write_text("1")
+    seen = identity(file)
+    file.write_text("22")
+    other = tmp_path / "b.h"
+    other.write_text("3")
+    observer = Observer(seen={str(file): list(seen)})
+    assert observer.identity(str(file)) == seen
+    assert observer.identity(str(other)) == identity(other), "what it has not asked for is looked at"
+
+
+def test_one_moved_file_among_many_is_noticed(tmp_path: Path) -> None:
+    files = [tmp_path / f"{number}.h" for number in range(3)]
+    for file in files:
+        file.write_text("1")
+    known = {str(file): (identity(file), "") for file in files}
+    assert Observer().unmoved(known)
+    files[1].write_text("2")
+    assert not Observer().unmoved(known)
+    files[1].unlink()
+    assert not Observer().unmoved(known)
