@@ -127,6 +127,9 @@ def settle(paths: Iterable[str]) -> None:
     be waited for; the wait is limited to 2.5 s.
     """
     deadline = time.monotonic() + _SETTLE_LIMIT_S
-    newest = max((identity.ctime_ns for path in paths if (identity := identity_of(path))), default=0)
+    times = [identity.ctime_ns for path in paths if (identity := identity_of(path))]
+    now = time.time_ns()
+    # One file from the future says nothing of the others.
+    newest = max((ctime for ctime in times if ctime <= now), default=0)
     while 0 <= time.time_ns() - newest < _TICK_NS and time.monotonic() < deadline:
         time.sleep(_TICK_NS / 1e9)

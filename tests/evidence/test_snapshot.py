@@ -153,6 +153,20 @@ def test_settling_does_not_wait_for_the_future(file: Path, monkeypatch: pytest.M
     assert time.monotonic() - started < 1
 
 
+def test_a_file_from_the_future_does_not_keep_the_others_from_being_waited_for(
+        file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    future = file.with_name("future.h")
+
+    def as_seen(path: str) -> Identity:
+        ahead = 10**12 if path == str(future) else 0
+        return Identity(1, 1, 1, 1, written + ahead)
+
+    monkeypatch.setattr(snapshot, "identity_of", as_seen)
+    written = time.time_ns()
+    settle([str(file), str(future)])
+    assert time.time_ns() - written >= 20_000_000
+
+
 def test_the_file_systems_clock_is_that_of_a_file_written_now(tmp_path: Path) -> None:
     before = clock_ns(tmp_path)
     (tmp_path / "file").write_text("")
