@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -26,7 +28,13 @@ def _loaded(tree: Tree, *arguments: str) -> set[str]:
 
 @pytest.mark.parametrize("command", ["list", "status", "rebuild_fmha"])
 def test_a_command_that_finds_nothing_to_do_loads_nothing_of_a_build(tree: Tree, command: str) -> None:
-    assert not _loaded(tree, command) & _HEAVY
+    # An old copy of the provider, of an earlier test, is told with the build's own line that makes it.
+    name = "libonnxruntime_providers_cuda.so"
+    for copy in (tree.build_dir / "onnxruntime").rglob(name):
+        shutil.copy(tree.build_dir / name, copy)
+    time.sleep(0.05)
+    tree.doit("status")
+    assert sorted(_loaded(tree, command) & _HEAVY) == []
 
 
 def test_a_list_judges_nothing(tree: Tree) -> None:
