@@ -238,7 +238,7 @@ class _Auditor:
         if test is not None and not checkout.provider.static and not builds_first(
                 location, str(test.path), test.target, linked, checkout.provider.target):
             found.append(self.finding("test-target", detail=test.target))
-        for copy in copies_of(location, linked, (checkout.provider.target, checkout.provider_target)):
+        for copy in copies_of(location, linked, checkout.provider.targets):
             if os.path.isfile(copy.destination) and not _same(copy.source, copy.destination):
                 detail = f"{copy.target} copied the provider to {copy.destination}, which is another file now"
                 found.append(self.finding("post-build-copy", detail=detail, source=copy.source,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tasks.device_code import contradicts_link
 from tasks.errors import UserError
@@ -28,8 +28,7 @@ def state_folder(build_dir: Path) -> Path:
     return build_dir / STATE_NAME
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """Units and provider as the receipts judge them at one moment; `pending` is what a build would make before them."""
 
     units: Mapping[str, UnitJudgement]
@@ -48,7 +47,7 @@ class Judged:
         return self.linked and not self.pending and not self.unproved
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BuildResult:
     """What a guarded build did. `not_rewritten` names forced units whose object is still the old one.
 
@@ -76,9 +75,10 @@ class BuildResult:
     seconds: float = 0.0
 
 
-def observer_for(receipts: Iterable[UnitReceipt | None], link: LinkReceipt | None) -> Observer:
-    """An observer that need not read what the receipts know by identity."""
-    observer = Observer()
+def observer_for(receipts: Iterable[UnitReceipt | None], link: LinkReceipt | None,
+                 seen: Mapping[str, Sequence[int]] | None = None) -> Observer:
+    """An observer that need not read what the receipts know by identity; for `seen` see :class:`Observer`."""
+    observer = Observer(seen=seen)
     for receipt in receipts:
         if receipt is not None:
             observer.learn(receipt.object, receipt.object_identity, receipt.object_digest)
@@ -90,11 +90,14 @@ def observer_for(receipts: Iterable[UnitReceipt | None], link: LinkReceipt | Non
     return observer
 
 
-def judge(survey: Survey, store: ReceiptStore) -> Judged:
-    """Links 2 and 3 by the receipts, without reading a file that did not move."""
+def judge(survey: Survey, store: ReceiptStore, seen: Mapping[str, Sequence[int]] | None = None) -> Judged:
+    """Links 2 and 3 by the receipts, without reading a file that did not move.
+
+    `seen` is the survey's own, where survey and judgement are one look; else every file is asked for anew.
+    """
     receipts = {name: store.unit(name) for name in survey.units}
     link = store.link()
-    observer = observer_for(receipts.values(), link)
+    observer = observer_for(receipts.values(), link, seen)
     units = {name: judge_unit(unit.facts, receipts[name], observer) for name, unit in survey.units.items()}
     objects = {survey.units[name].facts.object: judgement for name, judgement in units.items()}
     linked = judge_linked(survey.provider, objects, link, observer, "").verdict == "fresh"
@@ -151,10 +154,10 @@ class BeforeBuild:
                         if unit.line.language == "CUDA"}
 
 
-def _moved_inputs(before: BeforeBuild, unit: WatchedUnit, after: WatchedUnit) -> list[str]:
-    """What is not as it was when the build began."""
+def _moved_inputs(before: BeforeBuild, unit: WatchedUnit, after: WatchedUnit, now: Observer) -> list[str]:
+    """What is not as it was when the build began; `now` is a moment after it ended."""
     moved = [path for path in sorted(unit.facts.inputs)
-             if path not in before.inputs or identity_of(path) != before.inputs[path][0]]
+             if path not in before.inputs or now.identity(path) != before.inputs[path][0]]
     moved += sorted(unit.facts.inputs ^ after.facts.inputs)
     moved += [key for key in sorted(unit.facts.recipe.keys() | after.facts.recipe.keys())
               if unit.facts.recipe.get(key) != after.facts.recipe.get(key)]
@@ -188,6 +191,7 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
 
     `former` holds digests of the objects that a unit had before `before`, by its name.
     """
+    ended = Observer()
     for name, unit in before.survey.units.items():
         now = identity_of(unit.facts.object)
         if now is None or now == before.outputs[unit.facts.object]:
@@ -205,7 +209,7 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
             result.recompiled.append(name)
         # From here on an older receipt describes another object.
         again = after.units.get(name)
-        moved = [name] if again is None else _moved_inputs(before, unit, again)
+        moved = [name] if again is None else _moved_inputs(before, unit, again, ended)
         if moved or again is None:
             result.moved[name] = moved
             continue

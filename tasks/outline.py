@@ -6,15 +6,13 @@ a hundredth of reading them.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasks.checkout.globs import FileGlob
 from tasks.checkout.graph import Statement
@@ -29,8 +27,7 @@ __all__ = ["Outline", "keep_outline", "kept_outline", "outline_key"]
 _FORMAT = 3
 
 
-@dataclass(frozen=True)
-class Outline:
+class Outline(NamedTuple):
     """The provider, its units and what is upstream, of one moment; `closures` is the digest of what all units' closures
     hung on."""
 
@@ -105,7 +102,7 @@ def _unit(data: list[Any]) -> Unit:
 
 
 def _upstream_json(upstream: Upstream) -> list[object]:
-    return [upstream.build_files, upstream.headers, [dataclasses.astuple(pattern) for pattern in upstream.globs]]
+    return [upstream.build_files, upstream.headers, upstream.globs]
 
 
 def _upstream(data: list[Any]) -> Upstream:

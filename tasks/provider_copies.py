@@ -134,7 +134,7 @@ def _renewal(survey: Survey, path: Path) -> str:
         return "build.sh --build --build_wheel stages it anew"
     command = shlex.join(["cmake", "-E", "copy", survey.provider, str(path)])
     checkout = survey.checkout
-    for copy in copies_of(survey.location, survey.provider, (checkout.provider.target, checkout.provider_target)):
+    for copy in copies_of(survey.location, survey.provider, checkout.provider.targets):
         if Path(copy.destination) == path:
             return f"target {copy.target} copies it, only when it links itself; now: {command}"
     return f"no target makes it; renew it, or remove it: {command}"

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tasks.building import build, commands_for, jobs_for, launchers_in
 from tasks.errors import UserError
 from tasks.guarded_build import BuildResult, force
 from tasks.judging import deliver, examine, refuse_ignored
@@ -55,10 +54,11 @@ def _unproved(session: Session) -> list[str]:
 
 def _require_room(session: Session) -> None:
     """Refuse where a build would not find room; without effect where nothing is to be built."""
-    from tasks.box.space import estimate, require_space
-
     if session.judged().proved:
         return
+    from tasks.box.space import estimate, require_space
+    from tasks.building import jobs_for, launchers_in
+
     survey, settings = session.survey(), session.settings
     objects = [survey.units[name].unit.object for name in _unproved(session)]
     expected = estimate(objects, [Path(step.output) for step in survey.steps], jobs_for(survey))
@@ -84,13 +84,15 @@ def force_unit(session: Session, name: str) -> None:
 
 def guarded_build(session: Session, targets: list[str]) -> BuildResult:
     """Run the user's build with receipts, and tell how it ended. Raises :class:`UserError` where it failed."""
+    from tasks.building import build
     from tasks.report.estimate import remember
 
     if session.settings.flag("dry_run"):
         _show_plan(session, targets)
         raise UserError("dry run: nothing was touched or built.", session.command(session.task))
     _take(session)
-    survey = session.survey(again=True)
+    # As it is since the lock was taken. What moves until the build's own snapshot is found after the build.
+    survey = session.survey()
     expected = _unproved(session)
     try:
         with _progress(session, expected) as progress:
@@ -159,12 +161,12 @@ def _build_error(session: Session, result: BuildResult) -> UserError:
 
 def build_units(session: Session) -> None:
     """`build`: the user's build command for the provider (and the executable that it is linked into)."""
-    survey = session.survey()
-    guarded_build(session, list(dict.fromkeys((survey.checkout.provider_target, survey.checkout.provider.target))))
+    guarded_build(session, list(session.survey().linked.targets))
 
 
 def _show_plan(session: Session, targets: list[str]) -> None:
     from tasks.builder.command import shown
+    from tasks.building import commands_for
 
     for line in session.judged().pending.told():
         session.say(f"   {line}")

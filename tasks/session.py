@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["BuildNotes", "Session"]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BuildNotes:
     """What the tasks of one run tell each other: forced units with what was done, digests of removed objects."""
 
@@ -135,7 +135,8 @@ class Session:
         if self._judged is None or again:
             from tasks.guarded_build import judge
 
-            self._judged = judge(survey, self.store)
+            # Nothing waits or builds between the two: whatever does makes both be forgotten.
+            self._judged = judge(survey, self.store, survey.seen)
         return self._judged
 
     def forget_judgement(self) -> None:

@@ -5,13 +5,12 @@ Knows nothing of checkouts: a key that was not given stays ``None`` and is disco
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from tasks.errors import UserError
 
@@ -33,8 +32,7 @@ DEFAULT_TEST_FILTER = (
 )
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What the user decided. Paths are absolute; ``None`` means "discover it"."""
 
     ort_root: Path | None = None
@@ -54,7 +52,7 @@ class Settings:
     test_env_keep: tuple[str, ...] = ()
     min_free_gb: float | None = None
     stale_after_days: float = 30.0
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = MappingProxyType({})
     start_dir: Path = Path()
     config_file: Path | None = None
 
@@ -63,8 +61,7 @@ class Settings:
         return self.options.get(option, "").lower() in ("1", "true", "yes", "on")
 
 
-@dataclass(frozen=True)
-class _Raw:
+class _Raw(NamedTuple):
     """One value as it was given: where, as what, and the folder that relative paths start from."""
 
     key: str
@@ -186,6 +183,8 @@ SETTING_KEYS = tuple(_CONVERTERS)
 
 
 def _unknown(key: str, where: str, known: tuple[str, ...]) -> UserError:
+    import difflib
+
     near = difflib.get_close_matches(key.lower(), known, n=1)
     mend = f"did you mean `{near[0]}`?" if near else "known are: " + ", ".join(known)
     return UserError(f"{where}: unknown setting `{key}`.", mend)

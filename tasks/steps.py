@@ -128,7 +128,7 @@ def each_unit(session: Session, action: Action, doc: str) -> Iterator[dict[str, 
         return  # told by `units`, which runs first
     # doit takes a missing `file_dep` for an error of its own; the receipts tell it better.
     inputs = {unit.name: unit.closure.files | {unit.facts.source} for unit in survey.units.values()}
-    missing = {path for path in frozenset().union(*inputs.values()) if not os.path.isfile(path)}
+    missing = {path for path in frozenset().union(*inputs.values()) - survey.seen.keys() if not os.path.isfile(path)}
     for unit in survey.units.values():
         yield {"name": unit.name, "file_dep": sorted(inputs[unit.name] - missing), "targets": [unit.facts.object],
                "uptodate": [UnitProved(session, unit.name)],

@@ -8,10 +8,11 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.builder.launcher import OWN_VARIABLES
 from tasks.checkout.compile_line import COMPILER_VARIABLES, CompileLine, SearchPath
@@ -32,8 +33,7 @@ from tasks.upstream import Upstream, read_upstream
 __all__ = ["Survey", "WatchedUnit", "locate_checkout", "read_survey"]
 
 
-@dataclass(frozen=True)
-class WatchedUnit:
+class WatchedUnit(NamedTuple):
     """A unit that reaches a watched header.
 
     `reaches` lists those headers, `compilers` the real paths of what compiles it.
@@ -52,12 +52,13 @@ class WatchedUnit:
         return self.unit.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Survey:
     """The checkout, the watched headers (absolute paths) and the units that reach them, by name.
 
     `linked` is what holds the device code at run time, `toolchain` the compilers, `upstream` what the
-    build would first make build files and headers from.
+    build would first make build files and headers from. `seen` are identities of files that this look
+    has asked for, as their fields; it need not hold every input.
     """
 
     settings: Settings
@@ -67,6 +68,7 @@ class Survey:
     linked: Provider
     units: Mapping[str, WatchedUnit]
     upstream: Upstream
+    seen: Mapping[str, Sequence[int]]
 
     @cached_property
     def checkout(self) -> Checkout:
@@ -139,6 +141,8 @@ class _Look:
     def __init__(self, settings: Settings, environ: Mapping[str, str], location: Location) -> None:
         self._settings, self._environ, self._location = settings, environ, location
         self.toolchain = Toolchain(location.build_dir)
+        # Only where all that was kept holds: what is read and resolved anew takes its time.
+        self.seen: Mapping[str, Sequence[int]] = {}
         self._state = location.build_dir / STATE_NAME
         own = (str(location.ort_root), str(location.build_dir))
         self._cache = ClosureCache(self._state / "closures", self.toolchain.system_folders, own)
@@ -156,6 +160,7 @@ class _Look:
         if closures is None:
             return None
         self._cache.save()
+        self.seen = self._cache.seen
         return outline.provider, self._watched(outline.units, lines, closures, headers), outline.upstream
 
     def fresh(self, headers: tuple[str, ...]) -> tuple[Provider, dict[str, WatchedUnit], Upstream]:
@@ -204,4 +209,4 @@ def read_survey(settings: Settings, environ: Mapping[str, str], location: Locati
         raise UserError(f"No unit of {linked.path.name} includes a watched header"
                         f" ({', '.join(os.path.basename(header) for header in headers)}).",
                         "set headers in fmha.toml, or configure the build directory again: build.sh --update")
-    return Survey(settings, location, look.toolchain, headers, linked, units, upstream)
+    return Survey(settings, location, look.toolchain, headers, linked, units, upstream, look.seen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ def _build(session: Session) -> None:
     """Provider and test target through the build tool: an edited test is as good as an edited header."""
     survey = session.survey(again=True)
     test = survey.checkout.test
-    targets = [survey.checkout.provider_target, survey.checkout.provider.target]
+    targets = list(survey.linked.targets)
     if test is not None:
         targets.append(test.target)
     else:
@@ -98,11 +97,11 @@ def _with_outcome(report: Report, outcome: Outcome, remedy: str, oversized: list
     if 7 in found:
         found[7] = found[7].with_evidence(*oversized)
     links = tuple(found.get(link.n, link) for link in report.links)
-    return replace(report, links=links, refusal=outcome.refusal, tests=outcome.tests, ended=time.time())
+    return report._replace(links=links, refusal=outcome.refusal, tests=outcome.tests, ended=time.time())
 
 
 def _refuse(session: Session, report: Report, json: bool, cause: UserError) -> UserError:
-    deliver(session, replace(report, refusal="not-fresh"), json)
+    deliver(session, report._replace(refusal="not-fresh"), json)
     return UserError(f"not-fresh: {cause.cause}", cause.mend)
 
 
@@ -131,7 +130,7 @@ def test_mea(session: Session, json: bool = False) -> None:
     binary = str(_test_binary(survey))
     session.runs.save(report.links[3:], {survey.provider, binary})
     if (flips := keep_run(session, survey, outcome, binary, started)) is not None:
-        report = replace(report, tests={**(report.tests or {}), "flips": flips.as_dict()})
+        report = report._replace(tests={**(report.tests or {}), "flips": flips.as_dict()})
     deliver(session, report, json)
     if flips is not None:
         session.say("\n".join(_shown(flips.lines)))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tasks.evidence.receipts import file_name, write_atomically
 
@@ -24,8 +24,7 @@ _FORMAT = 2
 _NAMED = 3
 
 
-@dataclass(frozen=True)
-class UnitCode:
+class UnitCode(NamedTuple):
     """One unit's code against that of its last proved build.
 
     `state` of the device code is ``changed``, ``unchanged`` or ``none`` (it has none, or nothing is known).
@@ -36,7 +35,7 @@ class UnitCode:
 
     state: str = "none"
     text: str = ""
-    by_arch: Mapping[str, str] = field(default_factory=dict)
+    by_arch: Mapping[str, str] = MappingProxyType({})
     kernels: tuple[str, ...] = ()
     first: bool = False
     former: tuple[tuple[int, str], ...] = ()

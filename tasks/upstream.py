@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.checkout.generated import generated_headers
 from tasks.checkout.globs import GLOBS_SCRIPT, FileGlob, read_globs
@@ -21,8 +21,7 @@ from tasks.evidence.snapshot import Observer
 __all__ = ["Pending", "Upstream", "find_pending", "read_upstream"]
 
 
-@dataclass(frozen=True)
-class Upstream:
+class Upstream(NamedTuple):
     """The build files, as one file that every run of CMake writes anew, generated headers that watched units see, and
     the globs that may find another source of the provider."""
 
@@ -36,8 +35,7 @@ class Upstream:
         return (*((self.build_files,) if self.build_files is not None else ()), *self.headers)
 
 
-@dataclass(frozen=True)
-class Pending:
+class Pending(NamedTuple):
     """What a build would make before it compiles, as far as can be told: for CMake, what it would find changed;
     for each header, the inputs that are not those that it was made from."""
 

@@ -13,6 +13,7 @@ import pytest
 
 from tasks.checkout.reading import noting
 from tasks.closure.catalogue import Catalogue
+from tasks.evidence.snapshot import identity_of
 from tasks.settings import Settings, load
 from tasks.survey import Survey, read_survey
 from tests.bench.generated import FAMILIES, FMHA, generate
@@ -226,3 +227,20 @@ def test_nothing_is_written_where_there_is_no_state(world: World) -> None:
     shutil.rmtree(world.state)
     world.look()
     assert not world.state.exists()
+
+
+def test_a_kept_look_tells_the_identities_that_it_asked_for(world: World) -> None:
+    time.sleep(0.05)
+    world.look()
+    header = world.path(FMHA) / "kernel_forward.h"
+    header.write_text(header.read_text() + "// edited\n")
+    survey = world.look()
+    assert survey.seen[str(header)] == list(identity_of(header) or ())
+    assert survey.inputs & survey.seen.keys() == {path for path in survey.inputs if not path.startswith("/usr")}
+    assert all(list(identity_of(path) or ()) == fields for path, fields in survey.seen.items())
+
+
+def test_a_look_that_resolves_anew_tells_no_identity_from_before(world: World) -> None:
+    header = world.path(FMHA) / "kernel_forward.h"
+    header.write_text('#include "memory_efficient_attention.h"\n' + header.read_text())
+    assert not world.look().seen

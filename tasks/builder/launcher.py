@@ -12,8 +12,8 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.child import start_child
 
@@ -28,8 +28,7 @@ _FIRST_WORDS = 12
 _HITS = ("direct_cache_hit", "preprocessed_cache_hit")
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     """What ccache did in one build: how many sources it had compiled, and which objects came from its cache."""
 
     compiled: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.checkout.reading import read_text
 
@@ -17,8 +17,7 @@ _SET = re.compile(r'^set\((\w+) "?(.*?)"?\)$', re.M)
 _FALSE = frozenset(("", "0", "OFF", "NO", "FALSE", "N", "IGNORE", "NOTFOUND"))
 
 
-@dataclass(frozen=True)
-class CMakeCache:
+class CMakeCache(NamedTuple):
     """Entries of one `CMakeCache.txt` by name."""
 
     path: Path

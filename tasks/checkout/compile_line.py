@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from tasks.checkout.reading import present, read_text
 from tasks.checkout.words import split_words
@@ -40,8 +40,7 @@ _KINDS = {
 _GLUED = sorted((option for option in _KINDS), key=len, reverse=True)
 
 
-@dataclass(frozen=True)
-class SearchPath:
+class SearchPath(NamedTuple):
     """Where a compile looks for headers, in order. Folders are absolute, as written (links kept).
 
     `system` is the part at the end of `angle` that GCC takes for system folders. A name in `forced`
@@ -55,8 +54,7 @@ class SearchPath:
     system: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class CompileLine:
+class CompileLine(NamedTuple):
     """One unit's compile: its words with response files expanded, and where it runs.
 
     `ccbin` is nvcc's host compiler, or the folder that it lies in, as `-ccbin` or `NVCC_CCBIN` names it;

@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.checkout.reading import read_text
 
@@ -26,8 +26,7 @@ _MAGIC = re.compile(r"[*?[]")
 _ENTRY = re.compile(r'^  "(.*)"$', re.M)
 
 
-@dataclass(frozen=True)
-class FileGlob:
+class FileGlob(NamedTuple):
     """One glob: an absolute pattern, whether its last part is looked for at any depth, and the files found then."""
 
     pattern: str

@@ -6,9 +6,8 @@ One small interface for Makefiles and Ninja, so that nothing else asks which gen
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tasks.checkout.cmake_cache import CMakeCache
 from tasks.errors import UserError
@@ -16,8 +15,7 @@ from tasks.errors import UserError
 __all__ = ["BuildGraph", "Statement", "read_graph"]
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """One build statement. Paths are absolute; `command` is empty where nothing is run.
 
     `command` holds the words with response files not yet expanded; `workdir` is where it runs;

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.checkout.cmake_cache import CMakeCache, read_cache
 from tasks.errors import UserError
@@ -19,8 +19,7 @@ _MARKS = ("tools/ci_build/build.py", "cmake/CMakeLists.txt")
 _SEARCH_DEPTH = 4
 
 
-@dataclass(frozen=True)
-class Location:
+class Location(NamedTuple):
     """A checkout and the one build directory that is judged. Both paths are real paths."""
 
     ort_root: Path

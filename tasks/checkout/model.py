@@ -9,8 +9,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.checkout.compile_line import CompileLine, read_compile_line
 from tasks.checkout.graph import BuildGraph, Statement, read_graph
@@ -27,8 +27,7 @@ _TESTS = ("onnxruntime_provider_test", "onnxruntime_test_all")
 _STATIC = (f"{_STEM}.a", f"{_STEM}_plugin.a")
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(NamedTuple):
     """One translation unit of the provider."""
 
     name: str
@@ -42,8 +41,7 @@ class Unit:
         return read_compile_line(self.statement.command, self.statement.workdir, environ)
 
 
-@dataclass(frozen=True)
-class LinkStep:
+class LinkStep(NamedTuple):
     """One linked file between the objects and the provider: an archive, a device link, the provider itself."""
 
     output: Path
@@ -51,8 +49,7 @@ class LinkStep:
     target: str
 
 
-@dataclass(frozen=True)
-class Provider:
+class Provider(NamedTuple):
     """What holds the device code at run time: the shared provider, or the executable it is linked into.
 
     `steps` run from the objects to `path`, which is the output of the last one.
@@ -63,17 +60,20 @@ class Provider:
     static: bool
     steps: tuple[LinkStep, ...]
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target that makes the provider and, for a static one, that of the executable that it is linked into."""
+        return tuple(dict.fromkeys(step.target for step in self.steps[-2 if self.static else -1:]))
 
-@dataclass(frozen=True)
-class Executable:
+
+class Executable(NamedTuple):
     """A test executable and the target that links it."""
 
     path: Path
     target: str
 
 
-@dataclass(frozen=True)
-class Checkout:
+class Checkout(NamedTuple):
     """A located checkout with everything that the build graph says of its CUDA provider.
 
     `executables` are ONNX Runtime's test executables that this build directory makes; `graph` answers
@@ -84,7 +84,6 @@ class Checkout:
     units: tuple[Unit, ...]
     provider: Provider
     test: Executable | None
-    provider_target: str
     executables: tuple[Path, ...]
     graph: BuildGraph
 
@@ -198,5 +197,4 @@ def read_checkout(location: Location, link_mode: str, test_binary: str) -> Check
                           for name, (source, output, statement) in zip(names, compiles, strict=True)),
                          key=lambda unit: unit.name))
     executables = tuple(map(Path, graph.outputs_named(*_TESTS)))
-    return Checkout(location, units, Provider(path, target, static, steps), test, provider_statement.target,
-                    executables, graph)
+    return Checkout(location, units, Provider(path, target, static, steps), test, executables, graph)

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,11 @@ class ClosureCache:
         if kept is None or kept.digest != digest or not kept.holds(_keys(units)) or kept.reaching(headers) - set(units):
             return None
         return {name: kept.closure(name, partial(self._explain, units, name)) for name in units}
+
+    @property
+    def seen(self) -> Mapping[str, Sequence[int]]:
+        """The stamps that this look found, of the files that the kept closures name and that are there."""
+        return self._kept.seen if self._kept is not None else {}
 
     @property
     def digest(self) -> str:
@@ -163,6 +168,7 @@ class _Kept:
         self._catalogue: Catalogue | None = None
         # Whether every stamp is as it was: then there is nothing to write.
         self.same = True
+        self.seen: dict[str, list[int]] = {}
 
     @classmethod
     def read(cls, path: Path, folders: tuple[tuple[str, ...], tuple[str, ...]]) -> _Kept | None:
@@ -201,7 +207,7 @@ class _Kept:
                 s = stat(path)
             except OSError:
                 return False
-            now = [s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns]
+            self.seen[path] = now = [s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns]
             if now != known:
                 if not self._same_scan(number, path):
                     return False

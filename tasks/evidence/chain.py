@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tasks.evidence.receipts import LinkReceipt, UnitReceipt
 from tasks.evidence.snapshot import Observer
@@ -25,8 +24,7 @@ LINK_NAMES = ("header-unit", "unit-object", "object-provider", "provider-process
               "kernel-gpu")
 
 
-@dataclass(frozen=True)
-class UnitFacts:
+class UnitFacts(NamedTuple):
     """What counts for one unit's object now.
 
     `inputs` are absolute paths: source, closure, compilers. `recipe` holds what is no file: a digest
@@ -40,8 +38,7 @@ class UnitFacts:
     recipe: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class UnitJudgement:
+class UnitJudgement(NamedTuple):
     """The verdict on one unit's object and its reason; `changed` lists the inputs that differ from the receipt."""
 
     name: str
@@ -50,8 +47,7 @@ class UnitJudgement:
     changed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """One link of the chain: number, name, verdict, evidence lines, and the command that mends it."""
 
     n: int
@@ -67,11 +63,11 @@ class Link:
 
     def with_evidence(self, *lines: str) -> Link:
         """The same link with more evidence lines."""
-        return replace(self, evidence=(*self.evidence, *lines))
+        return self._replace(evidence=(*self.evidence, *lines))
 
     def with_remedy(self, command: str) -> Link:
         """The same link with the command that mends it."""
-        return replace(self, remedy=command)
+        return self._replace(remedy=command)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -90,6 +86,8 @@ def _when(moment: float) -> str:
 
 def _differences(facts: UnitFacts, receipt: UnitReceipt, observer: Observer) -> list[tuple[str, str]]:
     """(input, what about it) for everything that is not as the receipt says."""
+    if receipt.inputs.keys() == facts.inputs and receipt.recipe == facts.recipe and observer.unmoved(receipt.inputs):
+        return []
     found = [(path, "is an input now") for path in sorted(facts.inputs - receipt.inputs.keys())]
     for path, (identity, digest) in receipt.inputs.items():
         if path not in facts.inputs:

@@ -6,15 +6,13 @@ neither is one that is not, to the byte, what was written: it begins with the di
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasks.evidence import STATE_NAME
 from tasks.evidence.snapshot import Identity, identity_of
@@ -26,8 +24,7 @@ __all__ = ["FORMAT", "GeneratedReceipt", "LinkReceipt", "ReceiptStore", "StepRec
 FORMAT = 2
 
 
-@dataclass(frozen=True)
-class UnitReceipt:
+class UnitReceipt(NamedTuple):
     """One object was compiled under our lock from inputs that did not move meanwhile.
 
     `inputs` maps absolute paths (source, closure, compilers) to (identity, SHA-256); `recipe` holds
@@ -47,8 +44,7 @@ class UnitReceipt:
     withdrawn: bool = False
 
 
-@dataclass(frozen=True)
-class StepRecord:
+class StepRecord(NamedTuple):
     """One archive or linked file was written under our lock after its `inputs` (paths to SHA-256)."""
 
     identity: Identity
@@ -56,8 +52,7 @@ class StepRecord:
     inputs: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class LinkReceipt:
+class LinkReceipt(NamedTuple):
     """The linker wrote `linked` under our lock after these objects.
 
     `objects` maps the units' objects to SHA-256; `steps` holds every step between them and `linked`
@@ -73,8 +68,7 @@ class LinkReceipt:
     built: float
 
 
-@dataclass(frozen=True)
-class GeneratedReceipt:
+class GeneratedReceipt(NamedTuple):
     """The build system made one file (a header, its own build files) under our lock from `inputs` that did not move.
 
     `inputs` maps absolute paths to (identity, SHA-256; empty for a folder), or to None where the build leaves nothing
@@ -179,11 +173,12 @@ class ReceiptStore:
 
     def save_unit(self, receipt: UnitReceipt) -> None:
         """Write a unit's receipt in place of any earlier one."""
-        self._save("unit." + file_name(receipt.unit), dataclasses.asdict(receipt))
+        self._save("unit." + file_name(receipt.unit), receipt._asdict())
 
     def save_link(self, receipt: LinkReceipt) -> None:
         """Write the link receipt in place of any earlier one."""
-        self._save("link", dataclasses.asdict(receipt))
+        steps = {output: step._asdict() for output, step in receipt.steps.items()}
+        self._save("link", {**receipt._asdict(), "steps": steps})
 
     def generated(self) -> dict[str, GeneratedReceipt]:
         """Receipts of what the build system made itself, by path."""
@@ -206,7 +201,7 @@ class ReceiptStore:
         """Mark the unit's receipt: from now on it can only prove ``stale``."""
         receipt = self.unit(name)
         if receipt is not None and not receipt.withdrawn:
-            self.save_unit(dataclasses.replace(receipt, withdrawn=True))
+            self.save_unit(receipt._replace(withdrawn=True))
 
     def _load(self, name: str) -> dict[str, Any] | None:
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,11 +57,14 @@ class Observer:
     """Files as they are at one moment: each is asked once. Make a new one for a new moment.
 
     `known` maps paths to an identity and the digest of the content that had it: a file that still
-    has that identity is not read again.
+    has that identity is not read again. `seen` maps paths to the fields of their identity, where the
+    same moment has asked for them already.
     """
 
-    def __init__(self, known: Mapping[str, tuple[Identity, str]] | None = None) -> None:
+    def __init__(self, known: Mapping[str, tuple[Identity, str]] | None = None,
+                 seen: Mapping[str, Sequence[int]] | None = None) -> None:
         self._known = dict(known or {})
+        self._seen = seen or {}
         self._identities: dict[str, Identity | None] = {}
         self._digests: dict[str, str | None] = {}
 
@@ -78,7 +81,8 @@ class Observer:
     def identity(self, path: str) -> Identity | None:
         """The file's identity; None where it is missing."""
         if path not in self._identities:
-            self._identities[path] = identity_of(path)
+            fields = self._seen.get(path)
+            self._identities[path] = identity_of(path) if fields is None else Identity(*fields)
         return self._identities[path]
 
     def digest(self, path: str) -> str | None:
@@ -92,6 +96,12 @@ class Observer:
         if path not in self._digests:
             self._digests[path] = _digest(path)
         return self._digests[path]
+
+    def unmoved(self, known: Mapping[str, tuple[Identity, str]]) -> bool:
+        """Whether every file has the identity that is known of it: the quick answer for many."""
+        asked = self._identities
+        return all((asked[path] if path in asked else self.identity(path)) == identity
+                   for path, (identity, _) in known.items())
 
     def is_digest(self, path: str, identity: Identity, digest: str) -> bool:
         """Whether the file has this content: by its identity where that did not move, else by reading it."""
@@ -117,6 +127,9 @@ def settle(paths: Iterable[str]) -> None:
     be waited for; the wait is limited to 2.5 s.
     """
     deadline = time.monotonic() + _SETTLE_LIMIT_S
-    newest = max((identity.ctime_ns for path in paths if (identity := identity_of(path))), default=0)
+    times = [identity.ctime_ns for path in paths if (identity := identity_of(path))]
+    now = time.time_ns()
+    # One file from the future says nothing of the others.
+    newest = max((ctime for ctime in times if ctime <= now), default=0)
     while 0 <= time.time_ns() - newest < _TICK_NS and time.monotonic() < deadline:
         time.sleep(_TICK_NS / 1e9)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from tasks.evidence.chain import Link, UnitJudgement, Verdict, worst
 
@@ -20,8 +20,7 @@ def timestamp(moment: float) -> str:
     return datetime.datetime.fromtimestamp(moment).astimezone().isoformat(timespec="milliseconds")
 
 
-@dataclass(frozen=True)
-class UnitRow:
+class UnitRow(NamedTuple):
     """One unit for the report. `device_code` is ``changed``, ``unchanged`` or ``none``, against the build before.
 
     `kernels` are the mangled names of those that changed; `by_arch` says it in words for each architecture.
@@ -32,7 +31,7 @@ class UnitRow:
     object: str
     device_code: str = "none"
     kernels: tuple[str, ...] = ()
-    by_arch: Mapping[str, str] = field(default_factory=dict)
+    by_arch: Mapping[str, str] = MappingProxyType({})
 
     def as_dict(self) -> dict[str, Any]:
         """The unit's entry in the document."""
@@ -42,8 +41,7 @@ class UnitRow:
                 "by_arch": dict(self.by_arch)}
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """One judgement of the chain. Only the first `judged` links decide the verdict."""
 
     task: str
@@ -57,7 +55,7 @@ class Report:
     ended: float
     refusal: str | None = None
     tests: Mapping[str, Any] | None = None
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
 
     @property
     def verdict(self) -> Verdict:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shutil
@@ -36,7 +35,7 @@ def store(tmp_path: Path) -> ReceiptStore:
 def unit(store: ReceiptStore, name: str = "fmha_sm80", **changes: object) -> UnitReceipt:
     made = UnitReceipt(name, "/src/fmha_sm80.cu", "/b/fmha_sm80.cu.o", store.home, ID, "digest",
                        {"/src/kernel_forward.h": (ID, "other")}, {"compile line": "x"}, 1.5)
-    return dataclasses.replace(made, **changes)  # type: ignore[arg-type]
+    return made._replace(**changes)  # type: ignore[arg-type]
 
 
 def link(store: ReceiptStore) -> LinkReceipt:

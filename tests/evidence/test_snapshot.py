@@ -153,6 +153,20 @@ def test_settling_does_not_wait_for_the_future(file: Path, monkeypatch: pytest.M
     assert time.monotonic() - started < 1
 
 
+def test_a_file_from_the_future_does_not_keep_the_others_from_being_waited_for(
+        file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    future = file.with_name("future.h")
+
+    def as_seen(path: str) -> Identity:
+        ahead = 10**12 if path == str(future) else 0
+        return Identity(1, 1, 1, 1, written + ahead)
+
+    monkeypatch.setattr(snapshot, "identity_of", as_seen)
+    written = time.time_ns()
+    settle([str(file), str(future)])
+    assert time.time_ns() - written >= 20_000_000
+
+
 def test_the_file_systems_clock_is_that_of_a_file_written_now(tmp_path: Path) -> None:
     before = clock_ns(tmp_path)
     (tmp_path / "file").write_text("")
@@ -164,3 +178,27 @@ def test_the_file_systems_clock_can_be_asked_again(tmp_path: Path) -> None:
     clock_ns(tmp_path)
     os.utime(tmp_path / "clock", (1, 1))
     assert clock_ns(tmp_path) > 10**18
+
+
+def test_what_the_same_moment_has_asked_for_is_not_asked_again(tmp_path: Path) -> None:
+    file = tmp_path / "a.h"
+    file.write_text("1")
+    seen = identity(file)
+    file.write_text("22")
+    other = tmp_path / "b.h"
+    other.write_text("3")
+    observer = Observer(seen={str(file): list(seen)})
+    assert observer.identity(str(file)) == seen
+    assert observer.identity(str(other)) == identity(other), "what it has not asked for is looked at"
+
+
+def test_one_moved_file_among_many_is_noticed(tmp_path: Path) -> None:
+    files = [tmp_path / f"{number}.h" for number in range(3)]
+    for file in files:
+        file.write_text("1")
+    known = {str(file): (identity(file), "") for file in files}
+    assert Observer().unmoved(known)
+    files[1].write_text("2")
+    assert not Observer().unmoved(known)
+    files[1].unlink()
+    assert not Observer().unmoved(known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Callable
@@ -40,7 +39,7 @@ class Unit:
                            {path: known(path) for path in self.facts.inputs}, self.facts.recipe, 10.0)
 
     def change(self, **changes: object) -> None:
-        self.facts = dataclasses.replace(self.facts, **changes)  # type: ignore[arg-type]
+        self.facts = self.facts._replace(**changes)  # type: ignore[arg-type]
 
     def judge(self) -> UnitJudgement:
         return judge_unit(self.facts, self.receipt, Observer())
@@ -154,25 +153,25 @@ def test_an_object_that_was_copied_over_itself_is_proof(unit: Unit) -> None:
 
 def test_a_receipt_of_another_object_proves_nothing(unit: Unit) -> None:
     assert unit.receipt is not None
-    unit.receipt = dataclasses.replace(unit.receipt, object="/elsewhere/u.cu.o")
+    unit.receipt = unit.receipt._replace(object="/elsewhere/u.cu.o")
     assert unit.judge().verdict == "unproven"
 
 
 def test_a_receipt_of_another_source_proves_nothing(unit: Unit) -> None:
     assert unit.receipt is not None
-    unit.receipt = dataclasses.replace(unit.receipt, source="/elsewhere/u.cu")
+    unit.receipt = unit.receipt._replace(source="/elsewhere/u.cu")
     assert unit.judge().verdict == "unproven"
 
 
 def test_a_withdrawn_receipt_is_no_proof(unit: Unit) -> None:
     assert unit.receipt is not None
-    unit.receipt = dataclasses.replace(unit.receipt, withdrawn=True)
+    unit.receipt = unit.receipt._replace(withdrawn=True)
     assert unit.judge().verdict == "unproven"
 
 
 def test_a_withdrawn_receipt_still_disproves(unit: Unit) -> None:
     assert unit.receipt is not None
-    unit.receipt = dataclasses.replace(unit.receipt, withdrawn=True)
+    unit.receipt = unit.receipt._replace(withdrawn=True)
     unit.header.write_text("edited")
     assert unit.judge().verdict == "stale"
 
@@ -183,7 +182,7 @@ _CHANGES: list[Callable[[Unit], object]] = [
     lambda unit: unit.change(inputs=unit.facts.inputs | {"/new.h"}),
     lambda unit: unit.change(recipe={"compile line": "y"}),
     lambda unit: setattr(unit, "receipt", None),
-    lambda unit: setattr(unit, "receipt", unit.receipt and dataclasses.replace(unit.receipt, withdrawn=True)),
+    lambda unit: setattr(unit, "receipt", unit.receipt and unit.receipt._replace(withdrawn=True)),
 ]
 
 
