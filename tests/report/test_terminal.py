@@ -21,6 +21,8 @@ from doit.exceptions import TaskFailed
 from tasks.auditing import Audit, AuditedUnit, Finding
 from tasks.binary.kernels import Kernel
 from tasks.box.space import require_space
+from tasks.closure.causes import CAUSES, Places
+from tasks.closure.causes import told as told_cause
 from tasks.closure.matrix import Cell
 from tasks.errors import UserError
 from tasks.evidence.chain import Link
@@ -202,6 +204,13 @@ def test_the_command_of_a_mend_is_on_a_line_of_its_own_to_be_copied(printed: Cal
         "      not SYSTEM), then:", f"      $ {command}"]
     lines = printed(audit_table.print_table, audit(command))
     assert f"    mend: {command}" in lines
+
+
+@pytest.mark.parametrize("kind", CAUSES)
+def test_what_an_audit_shows_as_a_command_is_one(printed: Callable[..., list[str]], kind: str) -> None:
+    _, mend = told_cause(kind, Places("/ort/build", "/ort/cmake", "provider", "CUDA", ("/a.cu",), "/a.h", "", "doit x"))
+    commands = [line.strip() for line in printed(audit_table.print_table, audit(mend)) if line.startswith("      $ ")]
+    assert [words for words in commands if not words.startswith(("$ cmake ", "$ doit ", "$ touch "))] == []
 
 
 def test_test_names_are_whole_in_the_list_of_flips(printed: Callable[..., list[str]]) -> None:
