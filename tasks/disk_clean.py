@@ -51,7 +51,10 @@ def _refusal(session: Session, box: Box, json: bool) -> UserError | None:
     from tasks.report.question import ask
 
     many = len(box.stale)
-    answer = ask(f"Remove {'it' if many == 1 else f'these {many}'} for good? [y/N] ")
+    try:
+        answer = ask(f"Remove {'it' if many == 1 else f'these {many}'} for good? [y/N] ")
+    except KeyboardInterrupt:
+        answer = ""
     return None if answer.strip().lower() in ("y", "yes") else UserError("Nothing was removed.", mend)
 
 

@@ -218,7 +218,10 @@ def rebuild_fmha(session: Session, json: bool = False) -> None:
     if report.verdict != "fresh":
         why = _explain(result) if result is not None else None
         told = "; ".join(session.judged().pending.told()) or "not every object is proved"
-        raise UserError(why or f"{report.verdict}: {told}.", session.command("rebuild_fmha"))
+        mend = session.command("rebuild_fmha")
+        if result is not None and result.not_rewritten and result.log is not None:
+            mend = f"whole output: {result.log}"  # the same command would come to the same
+        raise UserError(why or f"{report.verdict}: {told}.", mend)
 
 
 def _device_lines(session: Session, result: BuildResult) -> list[str]:

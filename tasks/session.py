@@ -104,7 +104,7 @@ class Session:
         """The build directory's lock, not yet taken."""
         from tasks.builder.lock import BuildLock
 
-        return BuildLock(self.state)
+        return BuildLock(self.state, self.command(self.task))
 
     @cached_property
     def store(self) -> ReceiptStore:

@@ -26,4 +26,4 @@ def status(session: Session, json: bool = False) -> None:
         print("  (times are hints; the chain below is the proof)")
         print(chain_text(report, sys.stdout), flush=True)
     if report.broken is not None:
-        raise UserError(f"{report.verdict}: {report.broken.evidence[0]}", report.broken.remedy)
+        raise UserError(report.disproof, report.broken.remedy)

@@ -31,7 +31,7 @@ def _refuse_parallel() -> None:
                         "leave out -n, and set the compile jobs: doit TASK jobs=N")
 
 
-def _guarded(session: Session, action: Action) -> Action:
+def _guarded(session: Session, action: Action, interrupted: str) -> Action:
     """`action` with its errors as doit's :class:`TaskFailed`."""
     from doit.exceptions import TaskFailed
 
@@ -43,7 +43,9 @@ def _guarded(session: Session, action: Action) -> Action:
             session.document_error(action.__name__, str(error))
             return TaskFailed(str(error))
         except KeyboardInterrupt:
-            return TaskFailed("interrupted; nothing half-built is believed: the next run compiles it again")
+            if session.output.isatty():
+                session.say("")  # the terminal has put ^C where the next line would begin
+            return TaskFailed(interrupted)
         except OSError as error:
             mend = "\n  free space, then run it again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
             return TaskFailed(f"{error.filename or 'the system'}: {error.strerror or error}{mend}")
@@ -51,8 +53,10 @@ def _guarded(session: Session, action: Action) -> Action:
     return run
 
 
-def _task(session: Session, action: Action, doc: str, **fields: Any) -> dict[str, Any]:
-    return {"actions": [(_guarded(session, action), fields.pop("args", []))], "doc": doc, "verbosity": 2,
+def _task(session: Session, action: Action, doc: str,
+          interrupted: str = "interrupted; nothing half-built is believed: the next run compiles it again",
+          **fields: Any) -> dict[str, Any]:
+    return {"actions": [(_guarded(session, action, interrupted), fields.pop("args", []))], "doc": doc, "verbosity": 2,
             "io": {"capture": False}, **fields}
 
 
@@ -108,7 +112,7 @@ def step(session: Session, action: Action, doc: str, **fields: Any) -> dict[str,
 
 def look(session: Session, action: Action, doc: str, **fields: Any) -> dict[str, Any]:
     """A task that only looks, on its own; it knows `--json`."""
-    return _task(session, action, doc, params=[_JSON], **fields)
+    return _task(session, action, doc, "interrupted", params=[_JSON], **fields)
 
 
 def verdict(session: Session, action: Action, doc: str, after: str) -> dict[str, Any]:

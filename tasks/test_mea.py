@@ -122,8 +122,7 @@ def test_mea(session: Session, json: bool = False) -> None:
     report = examine(session, "test_mea", started)
     broken = report.broken
     if broken is not None and broken.n < 4:
-        cause = UserError(f"{broken.verdict}: {broken.evidence[0]}", broken.remedy)
-        raise _refuse(session, report, json, cause)
+        raise _refuse(session, report, json, UserError(report.disproof, broken.remedy))
     survey = session.survey()
     outcome = _run(session, survey)
     report = _with_outcome(report, outcome, session.command("test_mea"), _oversized(session, survey))
@@ -138,4 +137,4 @@ def test_mea(session: Session, json: bool = False) -> None:
         raise UserError(f"{outcome.refusal}: {outcome.message}")
     session.say(outcome.message)
     if report.broken is not None:
-        raise UserError(f"{report.verdict}: {report.broken.evidence[0]}", report.broken.remedy)
+        raise UserError(report.disproof, report.broken.remedy)

@@ -129,16 +129,19 @@ def machine_code(survey: Survey, state: Path, observer: Observer) -> str | None:
 
 
 def told(units: Iterable[tuple[str, UnitCode]]) -> list[str]:
-    """What happened to each recompiled unit, and to which kernels."""
+    """What happened to recompiled units, those with the same words in one line, and to which kernels."""
     from tasks.binary.names import short
 
-    lines = []
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for name, code in units:
         if code.text:
-            lines.append(f"   {name}: recompiled; {code.text}")
-            lines += [f"      {short(kernel)}" for kernel in code.kernels[:_NAMED]]
-            if len(code.kernels) > _NAMED:
-                lines.append(f"      and {len(code.kernels) - _NAMED} more kernels: doit kernels")
+            groups.setdefault((code.text, code.kernels), []).append(name)
+    lines = []
+    for (text, kernels), names in groups.items():
+        lines.append(f"   {', '.join(names)}: {text}")
+        lines += [f"      {short(kernel)}" for kernel in kernels[:_NAMED]]
+        if len(kernels) > _NAMED:
+            lines.append(f"      and {len(kernels) - _NAMED} more kernels: doit kernels")
     return lines
 
 

@@ -18,4 +18,4 @@ def verify(session: Session, json: bool = False) -> None:
     deliver(session, report, json)
     broken = report.broken
     if broken is not None:
-        raise UserError(f"{report.verdict}: {broken.evidence[0]}", broken.remedy)
+        raise UserError(report.disproof, broken.remedy)

@@ -43,11 +43,6 @@ class FileSystem:
     read_only: bool
     by_quota: bool
 
-    @property
-    def names(self) -> str:
-        """The places, for a person."""
-        return ", ".join(f"{need.role} ({need.folder})" for need in self.needs)
-
 
 def human(size: float) -> str:
     """A size as 12.3 GB; units are powers of 1000, as `min_free_gb` counts."""
@@ -154,10 +149,11 @@ def _missing(system: FileSystem) -> str | None:
     """What is not there, in one line; None where there is enough."""
     needs = [need for need in system.needs if not (system.read_only and need.role in (CHECKOUT, GIT, HOME))]
     size, inodes = sum(need.bytes for need in needs), sum(need.inodes for need in needs)
-    names = ", ".join(f"{need.role} ({need.folder})" for need in needs)
     quota = " by your quota" if system.by_quota else ""
     if not needs:
         return None  # a checkout that cannot be written is not written
+    # They are on one file system: one path tells which.
+    names = f"{', '.join(dict.fromkeys(need.role for need in needs))} ({needs[0].folder})"
     if system.read_only:
         return f"{names}: mounted read-only"
     if system.free < size:
@@ -185,9 +181,9 @@ def require_space(build_dir: Path, ort_root: Path, environ: Mapping[str, str], e
     if not short:
         return
     roles = {need.role for system, _ in short for need in system.needs}
-    mends = ["see what fills it: doit disk"]
-    if TEMPORARY in roles:
-        mends.append("or name another folder for compilers: TMPDIR=/path doit TASK")
+    mend = "see what fills it: doit disk"
     if BUILD in roles and min_free_gb is not None:
-        mends.append(f"or ask for less: min_free_gb (now {min_free_gb:g})")
-    raise UserError("Nothing was built: no room. " + "; ".join(told for _, told in short) + ".", ", ".join(mends))
+        mend += f", or ask for less: min_free_gb (now {min_free_gb:g})"
+    elif TEMPORARY in roles:
+        mend += "; for compilers: TMPDIR=/path/with/room"
+    raise UserError("Nothing was built: no room. " + "; ".join(told for _, told in short) + ".", mend)

@@ -59,9 +59,13 @@ def _boot() -> str:
 
 
 class BuildLock:
-    """The lock of one build directory's state folder. Reentrant in one process."""
+    """The lock of one build directory's state folder. Reentrant in one process.
 
-    def __init__(self, state: Path) -> None:
+    `command` is what a person runs again who wants to wait for it.
+    """
+
+    def __init__(self, state: Path, command: str = "doit TASK") -> None:
+        self._command = command
         self._state = state
         self._lock: FileLock | None = None
         self._since = 0.0
@@ -97,7 +101,7 @@ class BuildLock:
                 reason = "a build whose doit is gone still runs (processes " + ", ".join(map(str, leftover[:5])) + ")"
             if not wait:
                 raise UserError(f"{self._state.parent} is being built: {reason}.",
-                                "wait for it: doit TASK wait=1")
+                                f"wait for it: {self._command} wait=1")
             if not told:
                 print(f"waiting: {reason}", flush=True)
                 told = True

@@ -77,9 +77,9 @@ CAUSES: dict[str, Cause] = {
     "unresolved-include": Cause("a computed include that was not understood: {detail}",
                                 "doit audit compiler=1 asks the compiler"),
     "closure-fault": Cause("the compiler opens it, the closure lacks it: {detail}", "please report this"),
-    "closure-surplus": Cause("in the closure, but not opened by the compiler: {detail}", "nothing: a superset is safe"),
+    "closure-surplus": Cause("in the closure, but not opened by the compiler: {detail}", "nothing, a superset is safe"),
     "compiler-failed": Cause("the compiler could not be asked: {detail}", "{build}"),
-    "not-asked": Cause("{detail}", "the records alone were read"),
+    "not-asked": Cause("{detail}", "nothing, the records alone were read"),
 }
 
 

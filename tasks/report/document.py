@@ -68,6 +68,14 @@ class Report(NamedTuple):
         return next((link for link in self.links if link.n <= self.judged and link.verdict != "fresh"), None)
 
     @property
+    def disproof(self) -> str:
+        """The verdict with the first evidence against it, in one line; "" where it is fresh."""
+        if self.broken is None:
+            return ""
+        # A unit's evidence has its own verdict: `fmha_sm80: stale: kernel_forward.h changed`.
+        return f"{self.verdict}: {self.broken.evidence[0].replace(f': {self.verdict}: ', ': ', 1)}"
+
+    @property
     def claims(self) -> str:
         """What a `fresh` says, and what it does not."""
         return (f"links 1-{self.judged} for the closures of {len(self.units)} units that reach watched headers;"

@@ -10,12 +10,14 @@ from typing import TextIO
 
 __all__ = ["fitted", "fitted_lines"]
 
+# `mend it: doit TASK`, `TMPDIR=/path doit TASK`, `$ cmake ..`: a shell takes a broken line for two commands.
+_COMMAND = re.compile(r"\s*([\w ]+: )?(\w+=\S+ )*(doit|\$) ")
 _PAINTED = re.compile(r"\x1b\[\d+m(.*?)\x1b\[0m")
 
 
 def fitted(line: str, output: TextIO, indent: str = "     ") -> str:
-    """`line` for `output`; what is continued begins with `indent`. A command (`$ ...`) stays as it can be pasted."""
-    if not output.isatty() or line.lstrip().startswith("$ "):
+    """`line` for `output`; what is continued begins with `indent`. A command stays as it can be pasted."""
+    if not output.isatty() or _COMMAND.match(line):
         return line
     plain = _PAINTED.sub(r"\1", line)
     width = os.get_terminal_size(output.fileno()).columns

@@ -80,7 +80,6 @@ def test_35_a_full_git_folder_elsewhere_is_found_through_the_worktrees_git_file(
 def test_36_no_inodes_left_refuses_the_build_though_there_is_space(tmp_path: Path, role: str) -> None:
     with tmpfs(tmp_path / "disk", "size=900m,nr_inodes=200") as disk:
         world = World((disk if role != "TMPDIR" else tmp_path) / "ort")
-        place = {"TMPDIR": disk, "build directory": world.configured, "checkout": world.root}[role]
         number = 0
         try:
             while True:
@@ -89,7 +88,8 @@ def test_36_no_inodes_left_refuses_the_build_though_there_is_space(tmp_path: Pat
         except OSError:
             pass
         error = refused(world, {"TMPDIR": str(disk)} if role == "TMPDIR" else {})
-    assert f"{role} ({place})" in error.cause
+    assert role in error.cause
+    assert f"({disk}" in error.cause  # a file system is named by its first place
     assert "0 inodes (files) free" in error.cause
 
 
@@ -99,7 +99,7 @@ def test_places_on_one_file_system_are_asked_for_together(world: World, tmp_path
         assert os.stat(world.configured).st_dev == os.stat(disk).st_dev
         require_space(world.configured, world.root, {}, 0, None)
         error = refused(world, {"TMPDIR": str(disk)})
-    assert f"build directory ({world.configured}), TMPDIR ({disk})" in error.cause
+    assert f"build directory, TMPDIR ({world.configured}): " in error.cause
 
 
 @needs_root

@@ -167,6 +167,8 @@ def test_disk_clean_on_a_terminal_asks(world: World, answer: str, status: int, i
     code, text = answer_at_once(words, answer, ignored)
     assert b"[y/N]" in text
     assert code == status, text
+    if status:
+        assert b"\r\ndisk_clean: Nothing was removed." in text  # not behind the question, nor behind ^C
     assert folder.exists() == (status != 0)
     assert b"Traceback" not in text
 

@@ -11,6 +11,7 @@ import struct
 import sys
 import termios
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO
 
@@ -19,7 +20,11 @@ from doit.exceptions import TaskFailed
 
 from tasks.auditing import Audit, AuditedUnit, Finding
 from tasks.binary.kernels import Kernel
+from tasks.box.space import require_space
+from tasks.closure.causes import CAUSES, Places
+from tasks.closure.causes import told as told_cause
 from tasks.closure.matrix import Cell
+from tasks.errors import UserError
 from tasks.evidence.chain import Link
 from tasks.evidence.flips import TestRun, judge_flips
 from tasks.kernels import UnitKernels
@@ -28,7 +33,7 @@ from tasks.report.console import chain_text
 from tasks.report.document import Report
 from tasks.report.reporter import reporter_class
 from tasks.report.wrap import fitted, fitted_lines
-from tasks.unit_code import UnitCode
+from tasks.unit_code import UnitCode, told
 
 _PAINT = re.compile(r"\x1b\[\d+m")
 
@@ -97,28 +102,57 @@ def test_a_verdict_is_continued_below_itself_and_not_in_the_evidences_column(ter
     assert not any(line.startswith(" " * 6) for line in lines[14:])
 
 
+@pytest.mark.parametrize("before", ["  ", "  mend it: ", "  wait for it: ", "  TMPDIR=/a/folder ", "  $ "])
+def test_a_command_is_not_broken_since_a_shell_would_take_it_for_two(terminal: TextIO, before: str) -> None:
+    command = f"{before}doit rebuild_fmha ort_root=/{'r' * 40} build_dir=/{'b' * 40} jobs=2"
+    assert fitted(command, terminal) == command
+
+
+def test_recompiled_units_with_the_same_words_share_a_line() -> None:
+    same = UnitCode("changed", "first proved build", first=True)
+    kernels = UnitCode("changed", "device code changed (1 kernel)", kernels=(LONG,))
+    assert told([("one", same), ("two", kernels), ("three", same)]) == [
+        "   one, three: first proved build", "   two: device code changed (1 kernel)",
+        "      attention_kernel_batched<AttentionKernel<cutlass::half_t, cutlass::arch::Sm80, 16, 32>>"]
+
+
 # -- what went wrong ---------------------------------------------------------------------------------------------
 
 
 def test_a_failure_is_told_after_the_verdict_that_it_would_else_scroll_away_with() -> None:
-    told = io.StringIO()
-    reporter = reporter_class(lambda _: None, lambda: print("stale: forty lines", file=told))(told, {})
+    screen = io.StringIO()
+    reporter = reporter_class(lambda _: None, lambda: print("stale: forty lines", file=screen))(screen, {})
     reporter.add_failure(SimpleNamespace(name="build"), TaskFailed("The build failed.\n  whole output: x.log"))
-    assert told.getvalue() == ""
+    assert screen.getvalue() == ""
     reporter.complete_run()
-    assert told.getvalue() == "stale: forty lines\nbuild: The build failed.\n  whole output: x.log\n"
+    assert screen.getvalue() == "stale: forty lines\nbuild: The build failed.\n  whole output: x.log\n"
 
 
 def test_a_failure_is_told_also_where_the_verdict_is_interrupted() -> None:
     def ended() -> None:
         raise KeyboardInterrupt
 
-    told = io.StringIO()
-    reporter = reporter_class(lambda _: None, ended)(told, {})
+    screen = io.StringIO()
+    reporter = reporter_class(lambda _: None, ended)(screen, {})
     reporter.add_failure(SimpleNamespace(name="build"), TaskFailed("The build failed."))
     with pytest.raises(KeyboardInterrupt):
         reporter.complete_run()
-    assert told.getvalue() == "build: The build failed.\n"
+    assert screen.getvalue() == "build: The build failed.\n"
+
+
+def test_a_build_that_finds_no_room_is_refused_in_four_rows(terminal: TextIO, tmp_path: Path) -> None:
+    folder = tmp_path / ("checkout-" * 3) / "build" / "Linux"
+    with pytest.raises(UserError) as refused:
+        require_space(folder, tmp_path, {"TMPDIR": str(tmp_path)}, 0, min_free_gb=1e6)
+    lines = fitted_lines(f"object:fmha_sm50: {refused.value}".split("\n"), terminal).splitlines()
+    assert len(lines) <= 4
+    assert lines[-1].startswith("  see what fills it: doit disk, or ask for less: min_free_gb")
+
+
+def test_the_reason_says_its_verdict_once() -> None:
+    links = (Link(1, "fresh", ("x",)), Link(2, "stale", ("fmha_sm80: stale: kernel_forward.h changed",)))
+    report = Report("status", 3, links, (), "/ort", "/ort/build", {}, 0.0, 0.0)
+    assert report.disproof == "stale: fmha_sm80: kernel_forward.h changed"
 
 
 # -- tables ------------------------------------------------------------------------------------------------------
@@ -170,6 +204,13 @@ def test_the_command_of_a_mend_is_on_a_line_of_its_own_to_be_copied(printed: Cal
         "      not SYSTEM), then:", f"      $ {command}"]
     lines = printed(audit_table.print_table, audit(command))
     assert f"    mend: {command}" in lines
+
+
+@pytest.mark.parametrize("kind", CAUSES)
+def test_what_an_audit_shows_as_a_command_is_one(printed: Callable[..., list[str]], kind: str) -> None:
+    _, mend = told_cause(kind, Places("/ort/build", "/ort/cmake", "provider", "CUDA", ("/a.cu",), "/a.h", "", "doit x"))
+    commands = [line.strip() for line in printed(audit_table.print_table, audit(mend)) if line.startswith("      $ ")]
+    assert [words for words in commands if not words.startswith(("$ cmake ", "$ doit ", "$ touch "))] == []
 
 
 def test_test_names_are_whole_in_the_list_of_flips(printed: Callable[..., list[str]]) -> None:
