@@ -55,12 +55,16 @@ def _judged_by(file: Generated, receipt: GeneratedReceipt | None, output: Identi
     if receipt.digest == "":
         # The times of what a build of ours began to make, and did not finish, tell nothing.
         return True, False
+    unmoved = output.mtime_ns == receipt.mtime_ns
     # Someone else's build made it anew, from inputs that may be gone by now: then the times tell, as far as times can.
-    if observer.digest(file.output) != receipt.digest or (file.of_many and output.inode != receipt.inode):
+    if observer.digest(file.output) != receipt.digest:
         return False, True
-    # Its own time alone tells nothing (a touched `build.ninja` keeps a build from running CMake), but a file system
-    # gives an inode again, so it may be of another run all the same.
-    return True, file.of_many and output.mtime_ns != receipt.mtime_ns
+    if file.of_many and not unmoved and output.inode != receipt.inode:
+        return False, True
+    # What bears the receipt's time to the nanosecond is of that run, also where it was moved away and copied back.
+    # Another time tells nothing alone (a touched `build.ninja` keeps a build from running CMake), nor does the inode:
+    # a file system gives it again.
+    return True, file.of_many and not unmoved
 
 
 def outdated(files: Iterable[Generated], receipts: Mapping[str, GeneratedReceipt],
