@@ -52,7 +52,9 @@ def _counts(run: RunFacts) -> str:
 
 def _ran(run: RunFacts) -> _Proof:
     evidence = [f"{len(run.selection.selected)} tests selected of {len(run.listed)}: {_counts(run)}"]
-    reasons = dict.fromkeys(test.skip_reason for test in run.tests if test.result == "skipped")
+    skipped = [test for test in run.tests if test.result == "skipped"]
+    # Where there is nothing but skipped tests, the refusal says why.
+    reasons = dict.fromkeys(test.skip_reason for test in skipped if len(skipped) < len(run.tests))
     evidence += [f"skipped: {reason or 'no reason given'}" for reason in list(reasons)[:3]]
     if run.environment.scrubbed:
         evidence.append(f"not passed on: {', '.join(run.environment.scrubbed)}")

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import TextIO
 
@@ -35,13 +36,17 @@ def chain_text(report: Report, output: TextIO) -> str:
 
 def _link_lines(report: Report, limit: int = 6) -> list[str]:
     lines = []
-    for link in report.links:
-        # What nobody asked about is no bad news: it is listed without a verdict's colour.
-        word = _painted(link.verdict) if link.n <= report.judged or link.checked else f"{'-':<9}"
-        evidence = list(link.evidence[:limit])
-        if len(link.evidence) > limit:
-            evidence.append(f"... and {len(link.evidence) - limit} more (--json has all)")
-        lines.append(f"  {link.n} {link.name:<16} {word} {evidence[0] if evidence else ''}".rstrip())
+    # What nobody asked about is no bad news: it is listed without a verdict's colour, and what is so for the same
+    # reason in one row.
+    asked = [link.n for link in report.links if link.n <= report.judged or link.checked]
+    for _, same in groupby(report.links, lambda link: (link.n if link.n in asked else 0, link.evidence)):
+        first, *more = same
+        name = f"{first.n}-{more[-1].n} test run" if more else f"{first.n} {first.name}"
+        word = _painted(first.verdict) if first.n in asked else f"{'-':<9}"
+        evidence = list(first.evidence[:limit])
+        if len(first.evidence) > limit:
+            evidence.append(f"... and {len(first.evidence) - limit} more (--json has all)")
+        lines.append(f"  {name:<18} {word} {evidence[0] if evidence else ''}".rstrip())
         lines += [f"{_EVIDENCE}{line}" for line in evidence[1:]]
     return lines
 

@@ -146,6 +146,7 @@ def test_run_in_which_every_test_skips_is_all_skipped_with_reasons(bench: Bench)
     """)
     assert outcome.refusal == "all-skipped"
     assert "MEA is not compiled; head size is too large" in outcome.message
+    assert sum("MEA is not compiled" in line for line in outcome.links[1].evidence) == 1
     assert links(outcome)[5] == "unproven"
 
 

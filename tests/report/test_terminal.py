@@ -102,6 +102,17 @@ def test_a_verdict_is_continued_below_itself_and_not_in_the_evidences_column(ter
     assert not any(line.startswith(" " * 6) for line in lines[14:])
 
 
+def test_what_was_not_asked_for_the_same_reason_is_one_row(terminal: TextIO) -> None:
+    links = tuple(Link(n, "fresh", ("proved",)) if n < 4 else
+                  Link(n, "unproven", ("not run since x.so changed",), checked=False) for n in range(1, 8))
+    rows = _PAINT.sub("", chain_text(Report("verify", 3, links, (), "/ort", "/ort/build", {}, 0.0, 0.0), terminal))
+    assert rows.splitlines()[3] == f"  {'4-7 test run':<18} {'-':<9} not run since x.so changed"
+    assert "process-tests" not in rows
+    # What was asked stands alone, also where several links say the same.
+    asked = Report("test_mea", 7, links, (), "/ort", "/ort/build", {}, 0.0, 0.0)
+    assert all(f"{link.n} {link.name}" in chain_text(asked, terminal) for link in links)
+
+
 @pytest.mark.parametrize("before", ["  ", "  mend it: ", "  wait for it: ", "  TMPDIR=/a/folder ", "  $ "])
 def test_a_command_is_not_broken_since_a_shell_would_take_it_for_two(terminal: TextIO, before: str) -> None:
     command = f"{before}doit rebuild_fmha ort_root=/{'r' * 40} build_dir=/{'b' * 40} jobs=2"
