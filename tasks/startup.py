@@ -19,7 +19,7 @@ from doit import doit_cmd
 
 from tasks.doit_state import JUDGING_TASKS, configuration
 from tasks.report.reporter import reporter_class
-from tasks.report.streams import outlive_readers
+from tasks.report.streams import open_closed, outlive_readers
 from tasks.session import Session
 
 __all__ = ["action", "begin", "doit_config"]
@@ -50,6 +50,7 @@ def begin(project: Path, start_dir: Path, environ: Mapping[str, str]) -> Session
     if sys.argv[0].endswith(("doit", "__main__.py")):
         signal.signal(signal.SIGTERM, _on_term)
         sys.excepthook = _excepthook
+        open_closed(start_dir)
         outlive_readers()
     return Session(project, start_dir, environ, doit_cmd._CMDLINE_VARS or {})
 

@@ -11,12 +11,13 @@ import io
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["outlive_readers"]
+__all__ = ["open_closed", "outlive_readers"]
 
 
 class _Outliving(io.FileIO):
@@ -55,6 +56,23 @@ def _end(raws: Mapping[io.TextIOWrapper, _Outliving]) -> None:
         print(f"output was lost: {error.strerror}\n  free space where it is written to, then run it again",
               file=sys.stderr, flush=True)
         os._exit(1)
+
+
+def open_closed(start_dir: Path) -> None:
+    """Where a standard stream is closed (`doit TASK >&-`), start this process again with one that leads nowhere.
+
+    Python has None for such a stream, doit has kept that, and the next file that is opened, a database or a log,
+    would bear the descriptor that every child writes its output to.
+    """
+    closed = [number for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)) if stream is None]
+    if not closed:
+        return
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in closed:
+        os.dup2(nowhere, number)
+        os.set_inheritable(number, True)  # it may be the one that was opened, which ends with this program
+    os.chdir(start_dir)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def outlive_readers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,27 @@ def test_a_build_whose_reader_has_gone_is_done_to_its_end(make_tree: Tree, reade
 
 def test_both_streams_may_lose_their_reader(make_tree: Tree, readerless: IO[bytes]) -> None:
     assert doit(make_tree, "status --json", readerless, readerless).status == 0
+
+
+@pytest.mark.parametrize("words", ["status", "verify", "list", "status --json"])
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(make_tree: Tree, tmp_path: Path, words: str, closed: str) -> None:
+    told = tmp_path / "told"
+    command = f"{shlex.join(make_tree.words(*words.split()))} {closed}"
+    with told.open("wb") as file:
+        done = subprocess.run(["sh", "-c", command], cwd=PROJECT, env=clean_environment(make_tree.environment()),
+                              stdin=subprocess.DEVNULL, stdout=file, stderr=file, timeout=300, check=False)
+    assert (done.returncode, "Traceback" in told.read_text()) == (0, False)
+    # No file of ours has borne a standard descriptor, and got what was meant for it.
+    assert make_tree.verdict() == "fresh"
+
+
+def test_a_closed_output_does_not_turn_stale_into_success(make_tree: Tree) -> None:
+    make_tree.edit()
+    command = f"{shlex.join(make_tree.words('status'))} >&-"
+    done = subprocess.run(["sh", "-c", command], cwd=PROJECT, env=clean_environment(make_tree.environment()),
+                          stderr=subprocess.PIPE, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 @pytest.mark.parametrize("words", ["status", "status --json", "disk", "list"])
