@@ -7,6 +7,7 @@ never fail for something that only a task needs.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -151,9 +152,23 @@ class Session:
         return next((name for name in self.selected if name in JUDGING_TASKS), "rebuild_fmha")
 
     def command(self, task: str) -> str:
-        """The command that runs `task` with the settings of this run; options are of one run and not repeated."""
-        words = [f"{key}={value}" for key, value in self.command_line.items() if key not in RUN_OPTIONS]
-        return shlex.join(["doit", *task.split(), *words])
+        """The command that runs `task` as this run was started; options are of one run and not repeated."""
+        return shlex.join([*self._doit, *task.split(), *self._given.values()])
+
+    def as_started(self, mend: str) -> str:
+        """What is to be typed, with what the commands that it names need to mean the same as in this run."""
+        missing = [word for key, word in self._given.items() if f"{key}=" not in mend]
+        return re.sub(r"\bdoit ((?:-s )?(?:[a-z]\w*|TASK))",
+                      lambda found: shlex.join([*self._doit, *found[1].split(), *missing]), mend)
+
+    @property
+    def _doit(self) -> list[str]:
+        elsewhere = self.start_dir.resolve() != self.project
+        return ["doit", *(["-f", str(self.project / "dodo.py")] if elsewhere else [])]
+
+    @property
+    def _given(self) -> dict[str, str]:
+        return {key: f"{key}={value}" for key, value in self.command_line.items() if key not in RUN_OPTIONS}
 
     def writable(self) -> bool:
         """Whether state can be kept: the build directory, and its state folder where there is one."""

@@ -40,8 +40,10 @@ def _guarded(session: Session, action: Action, interrupted: str) -> Action:
             _refuse_parallel()
             return action(session, *args, **kwargs)
         except UserError as error:
-            session.document_error(action.__name__, str(error))
-            return TaskFailed(str(error))
+            cause, line_end, mend = str(error).partition("\n")
+            told = cause + line_end + session.as_started(mend)
+            session.document_error(action.__name__, told)
+            return TaskFailed(told)
         except KeyboardInterrupt:
             if session.output.isatty():
                 session.say("")  # the terminal has put ^C where the next line would begin

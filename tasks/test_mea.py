@@ -90,9 +90,10 @@ def _run(session: Session, survey: Survey) -> Outcome:
         return run_tests(_request(session, survey), progress.moment, session.environ)
 
 
-def _with_outcome(report: Report, outcome: Outcome, remedy: str, oversized: list[str]) -> Report:
+def _with_outcome(session: Session, report: Report, outcome: Outcome, oversized: list[str]) -> Report:
     """The report with links 4 to 7 of this run. Kernels that some GPU cannot run are told whatever GPU ran."""
-    found = {finding.number: Link(finding.number, finding.verdict, finding.evidence, finding.remedy or remedy)
+    found = {finding.number: Link(finding.number, finding.verdict, finding.evidence,
+                                  session.as_started(finding.remedy or "doit test_mea"))
              for finding in outcome.links}
     if 7 in found:
         found[7] = found[7].with_evidence(*oversized)
@@ -125,7 +126,7 @@ def test_mea(session: Session, json: bool = False) -> None:
         raise _refuse(session, report, json, UserError(report.disproof, broken.remedy))
     survey = session.survey()
     outcome = _run(session, survey)
-    report = _with_outcome(report, outcome, session.command("test_mea"), _oversized(session, survey))
+    report = _with_outcome(session, report, outcome, _oversized(session, survey))
     binary = str(_test_binary(survey))
     session.runs.save(report.links[3:], {survey.provider, binary})
     if (flips := keep_run(session, survey, outcome, binary, started)) is not None:
