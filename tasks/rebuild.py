@@ -133,11 +133,11 @@ def _interrupted(session: Session, expected: list[str]) -> UserError:
     if done:
         told += f" Compiled and proved: {', '.join(done)}."
     pending = session.judged().pending
-    if pending:
+    if pending.made_first:
         told += f"\n  {pending.told()[0]}: the next run makes that first."
     if missing:
         told += f"\n  The next run compiles {', '.join(missing)}."
-    elif not pending:
+    elif not pending.made_first:
         told += "\n  The next run links the provider."
     return UserError(told, session.command(session.task))
 
@@ -215,10 +215,10 @@ def rebuild_fmha(session: Session, json: bool = False) -> None:
     result = session.notes.result
     if result is not None and report.verdict == "fresh":
         session.say("\n".join((_told(result), *_device_lines(session, result))))
-    if report.verdict != "fresh":
+    if report.broken is not None:
         why = _explain(result) if result is not None else None
         told = "; ".join(session.judged().pending.told()) or "not every object is proved"
-        mend = session.command("rebuild_fmha")
+        mend = report.broken.remedy
         if result is not None and result.not_rewritten and result.log is not None:
             mend = f"whole output: {result.log}"  # the same command would come to the same
         raise UserError(why or f"{report.verdict}: {told}.", mend)

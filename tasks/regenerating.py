@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from tasks.checkout.locate import Location
 from tasks.evidence.generated import Generated
 from tasks.evidence.receipts import GeneratedReceipt, ReceiptStore
 from tasks.evidence.snapshot import Identity, Observer
 from tasks.survey import Survey
 from tasks.upstream import Pending, find_pending
 
-__all__ = ["Regeneration"]
+__all__ = ["Regeneration", "configure_words"]
+
+
+def configure_words(location: Location, *options: str) -> list[str]:
+    """The words that run CMake again, as a build would, by the CMake that made the build directory."""
+    # By the names that CMake knows: through another one (a link) it would write other paths, and all be compiled.
+    cache = location.cache
+    build_dir = cache.get("CMAKE_CACHEFILE_DIR") or str(location.build_dir)
+    return [cache.get("CMAKE_COMMAND", "cmake"), *options, "-S", str(cache.home), "-B", build_dir]
 
 
 class Regeneration:
@@ -39,12 +48,7 @@ class Regeneration:
 
     def configure_command(self, survey: Survey) -> list[str] | None:
         """The words that run CMake again, as the build would; None where that is not needed."""
-        if not self.pending.configure:
-            return None
-        # By the names that CMake knows: through another one (a link) it would write other paths, and all be compiled.
-        cache = survey.location.cache
-        build_dir = cache.get("CMAKE_CACHEFILE_DIR") or str(survey.location.build_dir)
-        return [cache.get("CMAKE_COMMAND", "cmake"), "-S", str(cache.home), "-B", build_dir]
+        return configure_words(survey.location) if self.pending.configure else None
 
     def configured(self, after: Survey) -> None:
         """After CMake ran, and before the build that may fail: the receipt for what it wrote."""

@@ -37,12 +37,21 @@ class Upstream(NamedTuple):
 
 class Pending(NamedTuple):
     """What a build would make before it compiles, as far as can be told: for CMake, what it would find changed;
-    for each header, the inputs that are not those that it was made from."""
+    for each header, the inputs that are not those that it was made from.
+
+    `unlisted`: the build files do not say what CMake read, so neither a build nor anyone else sees it change.
+    """
 
     configure: tuple[str, ...]
     headers: Mapping[str, Sequence[str]]
+    unlisted: bool = False
 
     def __bool__(self) -> bool:
+        return self.made_first or self.unlisted
+
+    @property
+    def made_first(self) -> bool:
+        """Whether the next build begins with making something."""
         return bool(self.configure or self.headers)
 
     def told(self) -> list[str]:
@@ -52,6 +61,9 @@ class Pending(NamedTuple):
             lines.append(f"{_names(self.configure)} changed since CMake wrote the build files")
         lines += [f"{_names(inputs)} changed since {os.path.basename(header)} was made from it"
                   for header, inputs in self.headers.items()]
+        if self.unlisted:
+            lines.append("the build files do not list what CMake read (CMAKE_SUPPRESS_REGENERATION leaves that out),"
+                         " so an edit of a CMake file is not seen")
         return lines
 
 
@@ -82,4 +94,4 @@ def find_pending(upstream: Upstream, receipts: Mapping[str, GeneratedReceipt], o
     configure = found.pop(upstream.build_files.output, []) if upstream.build_files is not None else []
     for pattern in upstream.globs:
         configure += [path for path in pattern.changes() if path not in configure]
-    return Pending(tuple(configure), found)
+    return Pending(tuple(configure), found, upstream.build_files is None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import FMHA, Tree, wait_for
+from tests.support import FMHA, Tree, run, wait_for
 
 OLD = (1e9, 1e9)
 
@@ -365,3 +366,20 @@ def test_ctrl_c_while_cmake_runs_says_that_the_next_run_begins_with_it(kept: Tre
     assert ("onnxruntime_providers_cuda.cmake changed since CMake wrote the build files: the next run makes that first."
             in " ".join(out.split()))
     assert "links the provider" not in out
+
+
+def test_build_files_that_do_not_list_what_cmake_read_are_no_proof(tree: Tree, tmp_path: Path) -> None:
+    silent = Tree(tmp_path / "ort", tree.generator, [*tree.defines, "CMAKE_SUPPRESS_REGENERATION=ON"])
+    silent.configure()
+    assert silent.doit("rebuild_fmha").status == 1
+    first = link(silent, 1)
+    assert first["verdict"] == "unproven"
+    assert "do not list what CMake read (CMAKE_SUPPRESS_REGENERATION leaves that out)" in first["evidence"][0]
+    done = silent.doit("rebuild_fmha")
+    assert done.status == 1
+    assert first["remedy"] in done.text
+    assert run(shlex.split(first["remedy"]), silent.root).status == 0
+    done = silent.doit("verify")
+    assert done.status == 0, done.text
+    append(provider_script(silent), "target_compile_definitions(${onnxruntime_providers_cuda_target} PRIVATE NEW=1)\n")
+    assert silent.verdict() == "unproven"
