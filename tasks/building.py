@@ -134,7 +134,7 @@ class _Build:
         before = BeforeBuild(self._survey, self._store)
         after = self._round(before)
         if self.result.status == 0 and self._begin_again(before, after):
-            self._survey, self.result.moved = after, {}
+            self._survey, self.result.moved, self.result.rewritten = after, {}, []
             before = BeforeBuild(after, self._store)
             after = self._round(before)
         self._note_code(after)

@@ -200,6 +200,11 @@ def _explain(result: BuildResult) -> str | None:
         # Build tools go by times: the touch makes one see what it missed.
         return (f"{', '.join(Path(path).name for path in result.not_made)}: outdated, and this build does not make it."
                 "\n  Touch what it is made from, and build its target by hand, or all targets.")
+    if result.rewritten:
+        name = Path(result.rewritten[0]).name
+        return (f"{name} was written during this build and the one before, so nothing is known to be compiled from it"
+                f" as it is.\n  If the build writes {name} itself: only where it changes (copy_if_different), or as"
+                " the OUTPUT of a command with DEPENDS.")
     if result.moved:
         name, paths = next(iter(result.moved.items()))
         return f"{Path(paths[0]).name} was edited while {name} was being compiled; what the object holds is unknown."

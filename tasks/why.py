@@ -21,6 +21,8 @@ _NAMED = 12
 
 def _what(key: str, unit: WatchedUnit, receipt: UnitReceipt | None) -> str:
     recorded = () if receipt is None else receipt.inputs
+    if receipt is not None and key in receipt.moved:
+        return "was written while the unit was compiled"
     if key not in recorded and key in unit.facts.inputs:
         return "is an input now"
     if key in recorded and key not in unit.facts.inputs:
@@ -45,7 +47,7 @@ def _answer(session: Session, unit: WatchedUnit, judgement: UnitJudgement, obser
     return {
         "unit": unit.name, "source": unit.facts.source, "object": unit.facts.object,
         "recompiles": judgement.verdict != "fresh", "verdict": judgement.verdict, "reason": judgement.reason,
-        "built": None if receipt is None else receipt.built, "inputs": len(unit.facts.inputs),
+        "built": None if receipt is None or receipt.moved else receipt.built, "inputs": len(unit.facts.inputs),
         "reaches": {header: unit.closure.chain(header) for header in unit.reaches},
         "changed": [_difference(key, unit, receipt, observer) for key in judgement.changed],
     }

@@ -384,3 +384,30 @@ def test_build_files_that_do_not_list_what_cmake_read_are_no_proof(tree: Tree, t
     assert done.status == 0, done.text
     append(provider_script(silent), "target_compile_definitions(${onnxruntime_providers_cuda_target} PRIVATE NEW=1)\n")
     assert silent.verdict() == "unproven"
+
+
+@pytest.mark.parametrize("content", ["same", "$(date +%N)"], ids=["same", "another"])
+def test_a_header_that_every_build_writes_anew_is_told_with_what_mends_it(kept: Tree, content: str) -> None:
+    script = kept.root / "cmake" / "write.sh"
+    append(provider_script(kept), f"""
+add_custom_target(stamp ALL COMMAND sh {script} BYPRODUCTS made/stamp.h WORKING_DIRECTORY "${{PROJECT_BINARY_DIR}}")
+add_dependencies(${{onnxruntime_providers_cuda_target}} stamp)
+target_include_directories(${{onnxruntime_providers_cuda_target}} SYSTEM PRIVATE "${{PROJECT_BINARY_DIR}}")
+""")
+    append(kept.header("kernel_forward"), "#include <made/stamp.h>\n")
+    script.write_text('mkdir -p made\ntest -e made/stamp.h || touch made/stamp.h\n')
+    assert kept.doit("verify").status == 0
+    append(kept.header("kernel_forward"), "// no object changes its bytes\n")
+    script.write_text(f'mkdir -p made\necho "// {content}" > made/stamp.h\n')
+    for _ in range(2):
+        done = kept.doit("rebuild_fmha")
+        assert done.status == 1
+        told = " ".join(done.text.split())
+        assert "stamp.h was written during this build and the one before" in told
+        assert "copy_if_different" in told
+        second = link(kept, 2)
+        assert second["verdict"] == "unproven"
+        assert "fmha_sm80: unproven: stamp.h was written while it was compiled" in second["evidence"]
+    assert "stamp.h was written while the unit was compiled" in kept.doit("why", "fmha_sm80").text
+    script.write_text('echo "// once" > made/new\ncmp -s made/new made/stamp.h || cp made/new made/stamp.h\n')
+    assert kept.doit("verify").status == 0
