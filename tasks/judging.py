@@ -10,12 +10,11 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tasks.builder.command import shown
 from tasks.device_code import confirm_link
 from tasks.errors import UserError
 from tasks.evidence.chain import Link, judge_linked, link_of_objects
 from tasks.provider_copies import old_copies
-from tasks.regenerating import configure_words
+from tasks.regenerating import configure_remedy
 from tasks.report.document import Report, UnitRow, error_document
 from tasks.session import Session
 from tasks.unit_code import change_lines, read_unit_code
@@ -48,9 +47,8 @@ def _header_link(survey: Survey, judged: Judged, remedy: str) -> Link:
     for unit in survey.units.values():
         for macro in unit.closure.unresolved:
             evidence.append(f"{unit.name}: `#include {macro}` is not understood: it counts as any watched header")
-    if judged.pending.unlisted:
-        remedy = shown(configure_words(survey.location, "-DCMAKE_SUPPRESS_REGENERATION=OFF"))
     if judged.pending:
+        remedy = configure_remedy(survey.location, judged.pending) or remedy
         return Link(1, "unproven", (*judged.pending.told(), *evidence), remedy)
     return Link(1, "fresh", tuple(evidence))
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Collection, Iterable
 
 from tasks.checkout.locate import Location
+from tasks.errors import UserError
 from tasks.evidence.generated import Generated
 from tasks.evidence.receipts import GeneratedReceipt, ReceiptStore
 from tasks.evidence.snapshot import Identity, Observer
 from tasks.survey import Survey
 from tasks.upstream import Pending, find_pending
 
-__all__ = ["Regeneration", "configure_words"]
+__all__ = ["Regeneration", "configure_remedy", "configure_words"]
 
 
 def configure_words(location: Location, *options: str) -> list[str]:
@@ -20,6 +23,19 @@ def configure_words(location: Location, *options: str) -> list[str]:
     cache = location.cache
     build_dir = cache.get("CMAKE_CACHEFILE_DIR") or str(location.build_dir)
     return [cache.get("CMAKE_COMMAND", "cmake"), *options, "-S", str(cache.home), "-B", build_dir]
+
+
+def _cmake_is_gone(location: Location) -> bool:
+    return not os.path.exists(location.cache.get("CMAKE_COMMAND"))
+
+
+def configure_remedy(location: Location, pending: Pending) -> str | None:
+    """The command that a person has to run before any build makes what is pending; None where a build does it."""
+    gone = _cmake_is_gone(location)
+    if not pending.unlisted and not (pending.configure and gone):
+        return None
+    words = configure_words(location, *(["-DCMAKE_SUPPRESS_REGENERATION=OFF"] if pending.unlisted else []))
+    return shlex.join(["cmake" if gone else words[0], *words[1:]])
 
 
 class Regeneration:
@@ -47,8 +63,16 @@ class Regeneration:
                                           for output, changed in self._outdated.items()})
 
     def configure_command(self, survey: Survey) -> list[str] | None:
-        """The words that run CMake again, as the build would; None where that is not needed."""
-        return configure_words(survey.location) if self.pending.configure else None
+        """The words that run CMake again, as the build would; None where that is not needed.
+
+        Raises :class:`UserError` where the CMake of the build files is gone, and the build asks it (make always does).
+        """
+        location = survey.location
+        if _cmake_is_gone(location) and (self.pending.configure or location.cache.generator == "Unix Makefiles"):
+            cmake, *others = configure_words(location)
+            raise UserError(f"{cmake} made the build files, and is gone: another CMake has to make them again.",
+                            shlex.join(["cmake", *others]))
+        return configure_words(location) if self.pending.configure else None
 
     def configured(self, after: Survey) -> None:
         """After CMake ran, and before the build that may fail: the receipt for what it wrote."""

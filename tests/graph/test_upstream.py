@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,34 @@ def test_an_edit_while_cmake_runs_stays_an_open_question(kept: Tree) -> None:
     assert kept.doit("verify").status == 0
     assert "fmha_sm80" in kept.remade(before)
     begun.unlink()
+
+
+@pytest.mark.parametrize("edited", [False, True], ids=["nothing", "script"])
+def test_a_cmake_that_is_gone_is_told_with_the_command_that_takes_another(tree: Tree, tmp_path: Path,
+                                                                           edited: bool) -> None:
+    other = Tree(tmp_path / "ort", tree.generator, tree.defines)
+    other.configure()
+    cache = other.build_dir / "CMakeCache.txt"
+    path = next(line for line in cache.read_text().splitlines() if line.startswith("CMAKE_COMMAND:")).partition("=")[2]
+    # As CMake itself writes them where it is installed there.
+    for name in ("CMakeCache.txt", "CMakeFiles/rules.ninja", "Makefile", "build.ninja"):
+        if (file := other.build_dir / name).exists():
+            file.write_text(file.read_text().replace(path, "/opt/cmake-3.31/bin/cmake"))
+            time.sleep(0.02)
+    os.utime(cache, OLD)
+    if edited:
+        append(provider_script(other), "# nothing new\n")
+        assert link(other, 1)["remedy"].startswith("cmake -S ")
+    done = other.doit("verify")
+    if not edited and other.generator == "Ninja":
+        # Only make asks CMake at every build.
+        assert done.status == 0, done.text
+        return
+    assert done.status == 1
+    assert "/opt/cmake-3.31/bin/cmake made the build files, and is gone" in done.text
+    assert run(shlex.split(done.text.splitlines()[-1]), other.root).status == 0
+    done = other.doit("verify")
+    assert done.status == 0, done.text
 
 
 def test_a_generator_that_failed_half_way_is_run_again(kept: Tree) -> None:
