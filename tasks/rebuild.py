@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tasks.builder.aside import Aside
 from tasks.errors import UserError
 from tasks.guarded_build import BuildResult, force
 from tasks.judging import deliver, examine, refuse_ignored
@@ -39,6 +42,9 @@ def _take(session: Session) -> None:
     if not waits:
         _require_room(session)
     session.lock.acquire(waits)
+    back = Aside(session.state / "previous").restore()
+    if back:
+        session.say(f"   put back, since a build that moved them was killed: {', '.join(path.name for path in back)}")
     session.forget_judgement()
     if waits:
         try:
@@ -197,9 +203,7 @@ def _explain(result: BuildResult) -> str | None:
         error = first_error(result.log)[0] if result.log else None
         return told + (f"\n  {error}" if error else "")
     if result.not_made:
-        # Build tools go by times: the touch makes one see what it missed.
-        return (f"{', '.join(Path(path).name for path in result.not_made)}: outdated, and this build does not make it."
-                "\n  Touch what it is made from, and build its target by hand, or all targets.")
+        return f"{', '.join(Path(path).name for path in result.not_made)}: outdated, and this build does not make it."
     if result.rewritten:
         name = Path(result.rewritten[0]).name
         return (f"{name} was written during this build and the one before, so nothing is known to be compiled from it"
@@ -224,9 +228,23 @@ def rebuild_fmha(session: Session, json: bool = False) -> None:
         why = _explain(result) if result is not None else None
         told = "; ".join(session.judged().pending.told()) or "not every object is proved"
         mend = report.broken.remedy
+        # Where the same command would come to the same.
         if result is not None and result.not_rewritten and result.log is not None:
-            mend = f"whole output: {result.log}"  # the same command would come to the same
+            mend = f"whole output: {result.log}"
+        elif result is not None and result.not_made:
+            mend = f"{session.command('rebuild_fmha')} {shlex.quote(_command_with(session, result.not_made))}"
         raise UserError(why or f"{report.verdict}: {told}.", mend)
+
+
+def _command_with(session: Session, headers: list[str]) -> str:
+    """The `build_command` that makes these generated headers too: ninja takes a file for a target, make does not."""
+    survey = session.survey()
+    build_dir, targets = survey.location.build_dir, []
+    for path in headers:
+        rule = survey.checkout.graph.rule(path)
+        is_make = survey.location.cache.generator == "Unix Makefiles"
+        targets.append(rule.target if is_make and rule is not None else os.path.relpath(path, build_dir))
+    return f"build_command=cmake --build {{build_dir}} --target {shlex.join(targets)} {{targets}}"
 
 
 def _device_lines(session: Session, result: BuildResult) -> list[str]:

@@ -59,8 +59,10 @@ class Pending(NamedTuple):
         lines = []
         if self.configure:
             lines.append(f"{_names(self.configure)} changed since CMake wrote the build files")
-        lines += [f"{_names(inputs)} changed since {os.path.basename(header)} was made from it"
-                  for header, inputs in self.headers.items()]
+        for header, inputs in self.headers.items():
+            name = os.path.basename(header)
+            lines.append(f"{name} does not exist" if header in inputs else
+                         f"{_names(inputs)} changed since {name} was made from it")
         if self.unlisted:
             lines.append("the build files do not list what CMake read (CMAKE_SUPPRESS_REGENERATION leaves that out),"
                          " so an edit of a CMake file is not seen")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import FMHA, Tree, run, wait_for
+from tests.support import FMHA, Tree, end, run, wait_for
 
 OLD = (1e9, 1e9)
 
@@ -261,11 +261,10 @@ def test_a_generator_that_failed_half_way_is_run_again(kept: Tree) -> None:
     assert kept.verdict() == "fresh"
 
 
-@pytest.mark.parametrize("included", [False, True], ids=["seen", "compiled"])
-def test_a_header_of_a_target_that_is_not_built_is_put_back_and_told(kept: Tree, included: bool) -> None:
-    source = kept.root / "cmake" / "third.h.in"
+def with_unbuilt_header(tree: Tree, included: bool) -> Path:
+    source = tree.root / "cmake" / "third.h.in"
     source.write_text("// 1\n")
-    append(provider_script(kept), """
+    append(provider_script(tree), """
 add_custom_command(OUTPUT made/third.h
   COMMAND ${CMAKE_COMMAND} -E make_directory made
   COMMAND ${CMAKE_COMMAND} -E copy "${PROJECT_SOURCE_DIR}/third.h.in" made/third.h
@@ -273,10 +272,16 @@ add_custom_command(OUTPUT made/third.h
 add_custom_target(others DEPENDS made/third.h)
 target_include_directories(${onnxruntime_providers_cuda_target} SYSTEM PRIVATE "${PROJECT_BINARY_DIR}")
 """)
-    kept.configure()
-    assert kept.make("others").status == 0
-    append(kept.header("kernel_forward"), f"#if {int(included)}\n#include <made/third.h>\n#endif\n")
-    assert kept.doit("verify").status == 0
+    tree.configure()
+    assert tree.make("others").status == 0
+    append(tree.header("kernel_forward"), f"#if {int(included)}\n#include <made/third.h>\n#endif\n")
+    assert tree.doit("verify").status == 0
+    return source
+
+
+@pytest.mark.parametrize("included", [False, True], ids=["seen", "compiled"])
+def test_a_header_of_a_target_that_is_not_built_is_put_back_and_told(kept: Tree, included: bool) -> None:
+    source = with_unbuilt_header(kept, included)
     source.write_text("// 2\n")
     os.utime(source, OLD)
     # An edit beside it: the compiler looks for the header.
@@ -291,6 +296,31 @@ target_include_directories(${onnxruntime_providers_cuda_target} SYSTEM PRIVATE "
     assert kept.make("others").status == 0
     assert kept.doit("verify").status == 0
     assert "-- build" in kept.doit("rebuild_fmha").out
+
+
+def test_a_header_that_a_killed_build_had_set_aside_is_put_back(kept: Tree) -> None:
+    source = with_unbuilt_header(kept, included=True)
+    made = kept.build_dir / "made" / "third.h"
+    source.write_text("// 2\n")
+    kept.edit()
+    begun = kept.root / "begun"
+    killed = kept.start("rebuild_fmha", env={"FMHA_BUILD_COMMAND": f"sh -c 'touch {begun}; sleep 3'"})
+    wait_for(begun.exists)
+    end(killed)
+    begun.unlink()
+    assert not made.exists()
+    assert kept.verdict() != "fresh"
+    done = kept.doit("rebuild_fmha", "wait=1")
+    assert "put back, since a build that moved them was killed: third.h" in done.text
+    assert made.read_text() == "// 1\n"
+    assert "third.h: outdated, and this build does not make it." in done.text
+    assert kept.is_current()
+    # What is told makes it, by a build of ours; one by hand, of the same content again, would prove nothing.
+    source.write_text("// 1\n")
+    mend = shlex.split(done.text.splitlines()[-1])
+    done = kept.doit(*mend[1:])
+    assert done.status == 0, done.text
+    assert kept.verdict() == "fresh"
 
 
 def test_inputs_that_are_folders_or_never_there_leave_nothing_open(kept: Tree) -> None:
