@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -47,8 +48,11 @@ def test_a_definition_added_in_a_cmake_file_is_compiled_in(kept: Tree, times: tu
            times)
     first = link(kept, 1)
     assert first["verdict"] == "unproven"
-    assert first["evidence"][0] == "onnxruntime_providers_cuda.cmake changed since CMake wrote the build files"
+    changed = "onnxruntime_providers_cuda.cmake changed since CMake wrote the build files"
+    assert first["evidence"][0] == changed
     assert first["remedy"].startswith("doit rebuild_fmha")
+    assert f"  {changed}\nfmha_sm80 would not be recompiled" in kept.doit("why", "fmha_sm80").out
+    assert json.loads(kept.doit("why", "--json", "fmha_sm80").out)["pending"] == [changed]
     done = kept.doit("rebuild_fmha")
     assert done.status == 0, done.text
     assert "once more" not in done.text
