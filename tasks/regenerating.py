@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable
 
 from tasks.checkout.locate import Location
 from tasks.errors import UserError
+from tasks.evidence import STATE_NAME
 from tasks.evidence.generated import Generated
 from tasks.evidence.receipts import GeneratedReceipt, ReceiptStore
-from tasks.evidence.snapshot import Identity, Observer
+from tasks.evidence.snapshot import Identity, Observer, clock_ns, identity_of
 from tasks.survey import Survey
-from tasks.upstream import Pending, find_pending
+from tasks.upstream import Pending, Upstream, find_pending
 
 __all__ = ["Regeneration", "configure_remedy", "configure_words"]
 
@@ -52,6 +53,8 @@ class Regeneration:
         self.pending: Pending = find_pending(survey.upstream, known, observer)
         # Its real name, and the one that CMake knows it by.
         self._inside = (f"{survey.location.build_dir}/", f"{survey.location.cache.made_in}/")
+        # By the clock of the file system that the build writes to.
+        self._began_ns = clock_ns(survey.location.build_dir / STATE_NAME)
         files = survey.upstream.files
         self._before = {path: observer.identity(path) for file in files for path in (*file.inputs, file.output)}
         self._outdated = dict(self.pending.headers)
@@ -82,8 +85,18 @@ class Regeneration:
     def built(self, after: Survey) -> None:
         """After a build that succeeded: receipts for what was made from inputs that did not move since that moment."""
         known, files = self._store.generated(), after.upstream.files
-        outputs = {file.output for file in files}
-        self._keep(files, {output: receipt for output, receipt in known.items() if output in outputs})
+        kept = {file.output for file in files} | set(after.upstream.unnamed)
+        receipts = {output: receipt for output, receipt in known.items() if output in kept}
+        self._keep(files, receipts | self._written_unnamed(after.upstream))
+
+    def _written_unnamed(self, upstream: Upstream) -> dict[str, GeneratedReceipt]:
+        """The headers without a rule that this build wrote: from now on it is known that builds do."""
+        build_files = upstream.build_files
+        if build_files is None or identity_of(build_files.output) != self._before.get(build_files.output):
+            return {}  # CMake ran in the build, and may have written them
+        written = {path: identity for path in upstream.unnamed if (identity := identity_of(path)) is not None
+                   and max(identity.mtime_ns, identity.ctime_ns) >= self._began_ns}
+        return {path: GeneratedReceipt(identity.inode, identity.mtime_ns, "", {}) for path, identity in written.items()}
 
     def _keep(self, files: Iterable[Generated], receipts: dict[str, GeneratedReceipt]) -> None:
         now = Observer()

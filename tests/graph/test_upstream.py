@@ -468,3 +468,31 @@ target_include_directories(${{onnxruntime_providers_cuda_target}} SYSTEM PRIVATE
     assert "stamp.h was written while the unit was compiled" in kept.doit("why", "fmha_sm80").text
     script.write_text('echo "// once" > made/new\ncmp -s made/new made/stamp.h || cp made/new made/stamp.h\n')
     assert kept.doit("verify").status == 0
+
+
+def test_a_header_that_a_build_writes_without_naming_it_is_current_only_by_a_build(kept: Tree) -> None:
+    source = kept.root / "elsewhere" / "first.h"
+    source.parent.mkdir(exist_ok=True)
+    source.write_text("#define MINIORT_KERNEL_FORWARD_REVISION 11\n")
+    with_generated_header(kept, "copy")
+    append(provider_script(kept), f"""
+include(ExternalProject)
+ExternalProject_Add(another SOURCE_DIR "{source.parent}" CONFIGURE_COMMAND "" INSTALL_COMMAND "" BUILD_ALWAYS ON
+  BUILD_COMMAND ${{CMAKE_COMMAND}} -E copy_if_different "{source}" "${{PROJECT_BINARY_DIR}}/found/first.h")
+file(MAKE_DIRECTORY "${{PROJECT_BINARY_DIR}}/found")
+add_dependencies(${{onnxruntime_providers_cuda_target}} another)
+""")
+    header = kept.header("kernel_forward")
+    header.write_text(header.read_text().replace("made/first.h", "found/first.h"))
+    done = kept.doit("verify")
+    assert done.status == 0, done.text
+    first = link(kept, 1)
+    assert first["verdict"] == "unproven"
+    assert first["evidence"][0].startswith("first.h: the build writes it by a command that does not name it")
+    before = kept.identities()
+    assert kept.doit("verify").status == 0
+    assert kept.remade(before) == set()
+    source.write_text("#define MINIORT_KERNEL_FORWARD_REVISION 12\n")
+    assert kept.verdict() == "unproven"
+    assert kept.doit("verify").status == 0
+    assert kept.built_revisions()["fmha_sm80"]["kernel_forward"] == 12
