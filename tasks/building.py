@@ -12,6 +12,7 @@ from tasks.builder.aside import Aside
 from tasks.builder.command import assemble, default_jobs, shown
 from tasks.builder.launcher import Launchers, launchers_of
 from tasks.builder.lock import BuildLock
+from tasks.checkout.locate import Location
 from tasks.evidence.receipts import ReceiptStore
 from tasks.evidence.snapshot import Observer
 from tasks.guarded_build import (
@@ -47,8 +48,17 @@ class Listener(Protocol):
 def commands_for(survey: Survey, targets: Sequence[str]) -> list[list[str]]:
     """The commands that build the targets. Raises :class:`tasks.errors.UserError`."""
     settings, location = survey.settings, survey.location
-    config = location.cache.get("CMAKE_BUILD_TYPE") or location.build_dir.name
+    config = _configuration(location)
     return assemble(location.ort_root, location.build_dir, config, targets, jobs_for(survey), settings.build_command)
+
+
+def _configuration(location: Location) -> str:
+    """What `build.sh --config` would be: the folder's name where it is one and CMake was given none, or many."""
+    cache, name = location.cache, location.build_dir.name
+    several = cache.get("CMAKE_CONFIGURATION_TYPES")
+    if name in (several or "Debug;MinSizeRel;Release;RelWithDebInfo").split(";"):
+        return name if several else cache.get("CMAKE_BUILD_TYPE") or name
+    return cache.get("CMAKE_BUILD_TYPE")
 
 
 def jobs_for(survey: Survey) -> int:
@@ -134,7 +144,7 @@ class _Build:
         before = BeforeBuild(self._survey, self._store)
         after = self._round(before)
         if self.result.status == 0 and self._begin_again(before, after):
-            self._survey, self.result.moved = after, {}
+            self._survey, self.result.moved, self.result.rewritten = after, {}, []
             before = BeforeBuild(after, self._store)
             after = self._round(before)
         self._note_code(after)

@@ -54,8 +54,10 @@ class BuildResult:
     `complete` is false while the commands run and where one failed: an object may be half-written then.
     `from_cache` holds sources whose object a launcher took from its cache, `launchers` tells what they did.
     `same_bytes` is what it means that an object of nvcc has the bytes of the one before: nvcc itself never writes
-    them twice, behind sccache it does. `restored` and `unclear` list the units whose object got no receipt for it,
-    `broken` those whose object is none, `not_made` the generated headers that were to be made again, and were not.
+    them twice, behind sccache it does. `moved` has a unit's inputs that were written while it was compiled, `rewritten`
+    those of them that were so at its compile before, too. `restored` and `unclear` list the units whose object got no
+    receipt for it, `broken` those whose object is none, `not_made` the generated headers that were to be made again,
+    and were not.
     """
 
     status: int = 0
@@ -70,6 +72,7 @@ class BuildResult:
     moved: dict[str, list[str]] = field(default_factory=dict)
     restored: list[str] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
+    rewritten: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     not_made: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -164,6 +167,12 @@ def _moved_inputs(before: BeforeBuild, unit: WatchedUnit, after: WatchedUnit, no
     return list(dict.fromkeys(moved))
 
 
+def _note_moved(name: str, moved: Sequence[str], former: UnitReceipt | None, result: BuildResult) -> None:
+    result.moved[name] = list(moved)
+    if former is not None:
+        result.rewritten += [path for path in moved if path in former.moved and path not in result.rewritten]
+
+
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # what clang writes in an object's place for -flto
 
 
@@ -207,22 +216,22 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
             continue
         if name not in result.recompiled:
             result.recompiled.append(name)
-        # From here on an older receipt describes another object.
         again = after.units.get(name)
         moved = [name] if again is None else _moved_inputs(before, unit, again, ended)
-        if moved or again is None:
-            result.moved[name] = moved
-            continue
+        if moved:
+            _note_moved(name, moved, store.unit(name), result)
         digest = Observer().digest(unit.facts.object)
         if digest is None or identity_of(unit.facts.object) != now:
             continue
         if unit.line.language == "CUDA" and result.same_bytes != "compiled" and digest in (
                 before.digests.get(unit.facts.object), *former.get(name, ())):
-            (result.restored if result.same_bytes == "restored" else result.unclear).append(name)
+            if not moved:
+                (result.restored if result.same_bytes == "restored" else result.unclear).append(name)
             continue
-        inputs = {path: before.inputs[path] for path in unit.facts.inputs}
+        # From here on an older receipt describes another object, also where both have the same bytes.
+        inputs = {path: before.inputs[path] for path in unit.facts.inputs if path not in moved}
         store.save_unit(UnitReceipt(name, unit.facts.source, unit.facts.object, store.home, now, digest, inputs,
-                                    unit.facts.recipe, time.time()))
+                                    unit.facts.recipe, time.time(), withdrawn=bool(moved), moved=tuple(moved)))
 
 
 def write_link_receipt(before: BeforeBuild, survey: Survey, store: ReceiptStore) -> list[str]:

@@ -14,6 +14,7 @@ from tasks.device_code import confirm_link
 from tasks.errors import UserError
 from tasks.evidence.chain import Link, judge_linked, link_of_objects
 from tasks.provider_copies import old_copies
+from tasks.regenerating import configure_remedy
 from tasks.report.document import Report, UnitRow, error_document
 from tasks.session import Session
 from tasks.unit_code import change_lines, read_unit_code
@@ -47,6 +48,7 @@ def _header_link(survey: Survey, judged: Judged, remedy: str) -> Link:
         for macro in unit.closure.unresolved:
             evidence.append(f"{unit.name}: `#include {macro}` is not understood: it counts as any watched header")
     if judged.pending:
+        remedy = configure_remedy(survey.location, judged.pending) or remedy
         return Link(1, "unproven", (*judged.pending.told(), *evidence), remedy)
     return Link(1, "fresh", tuple(evidence))
 

@@ -24,7 +24,7 @@ from tasks.upstream import Upstream
 
 __all__ = ["Outline", "keep_outline", "kept_outline", "outline_key"]
 
-_FORMAT = 3
+_FORMAT = 4
 
 
 class Outline(NamedTuple):
@@ -102,14 +102,14 @@ def _unit(data: list[Any]) -> Unit:
 
 
 def _upstream_json(upstream: Upstream) -> list[object]:
-    return [upstream.build_files, upstream.headers, upstream.globs]
+    return [upstream.build_files, upstream.headers, upstream.globs, upstream.unnamed]
 
 
 def _upstream(data: list[Any]) -> Upstream:
-    build_files, headers, globs = data
+    build_files, headers, globs, unnamed = data
     return Upstream(None if build_files is None else _generated(build_files), tuple(map(_generated, headers)),
                     tuple(FileGlob(pattern, recursive, folders, links, tuple(found))
-                          for pattern, recursive, folders, links, found in globs))
+                          for pattern, recursive, folders, links, found in globs), tuple(unnamed))
 
 
 def _generated(data: list[Any]) -> Generated:

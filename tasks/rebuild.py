@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tasks.builder.aside import Aside
 from tasks.errors import UserError
 from tasks.guarded_build import BuildResult, force
 from tasks.judging import deliver, examine, refuse_ignored
@@ -39,6 +42,9 @@ def _take(session: Session) -> None:
     if not waits:
         _require_room(session)
     session.lock.acquire(waits)
+    back = Aside(session.state / "previous").restore()
+    if back:
+        session.say(f"   put back, since a build that moved them was killed: {', '.join(path.name for path in back)}")
     session.forget_judgement()
     if waits:
         try:
@@ -133,11 +139,11 @@ def _interrupted(session: Session, expected: list[str]) -> UserError:
     if done:
         told += f" Compiled and proved: {', '.join(done)}."
     pending = session.judged().pending
-    if pending:
+    if pending.made_first:
         told += f"\n  {pending.told()[0]}: the next run makes that first."
     if missing:
         told += f"\n  The next run compiles {', '.join(missing)}."
-    elif not pending:
+    elif not pending.made_first:
         told += "\n  The next run links the provider."
     return UserError(told, session.command(session.task))
 
@@ -197,9 +203,12 @@ def _explain(result: BuildResult) -> str | None:
         error = first_error(result.log)[0] if result.log else None
         return told + (f"\n  {error}" if error else "")
     if result.not_made:
-        # Build tools go by times: the touch makes one see what it missed.
-        return (f"{', '.join(Path(path).name for path in result.not_made)}: outdated, and this build does not make it."
-                "\n  Touch what it is made from, and build its target by hand, or all targets.")
+        return f"{', '.join(Path(path).name for path in result.not_made)}: outdated, and this build does not make it."
+    if result.rewritten:
+        name = Path(result.rewritten[0]).name
+        return (f"{name} was written during this build and the one before, so nothing is known to be compiled from it"
+                f" as it is.\n  If the build writes {name} itself: only where it changes (copy_if_different), or as"
+                " the OUTPUT of a command with DEPENDS.")
     if result.moved:
         name, paths = next(iter(result.moved.items()))
         return f"{Path(paths[0]).name} was edited while {name} was being compiled; what the object holds is unknown."
@@ -215,13 +224,27 @@ def rebuild_fmha(session: Session, json: bool = False) -> None:
     result = session.notes.result
     if result is not None and report.verdict == "fresh":
         session.say("\n".join((_told(result), *_device_lines(session, result))))
-    if report.verdict != "fresh":
+    if report.broken is not None:
         why = _explain(result) if result is not None else None
         told = "; ".join(session.judged().pending.told()) or "not every object is proved"
-        mend = session.command("rebuild_fmha")
+        mend = report.broken.remedy
+        # Where the same command would come to the same.
         if result is not None and result.not_rewritten and result.log is not None:
-            mend = f"whole output: {result.log}"  # the same command would come to the same
+            mend = f"whole output: {result.log}"
+        elif result is not None and result.not_made:
+            mend = f"{session.command('rebuild_fmha')} {shlex.quote(_command_with(session, result.not_made))}"
         raise UserError(why or f"{report.verdict}: {told}.", mend)
+
+
+def _command_with(session: Session, headers: list[str]) -> str:
+    """The `build_command` that makes these generated headers too: ninja takes a file for a target, make does not."""
+    survey = session.survey()
+    build_dir, targets = survey.location.build_dir, []
+    for path in headers:
+        rule = survey.checkout.graph.rule(path)
+        is_make = survey.location.cache.generator == "Unix Makefiles"
+        targets.append(rule.target if is_make and rule is not None else os.path.relpath(path, build_dir))
+    return f"build_command=cmake --build {{build_dir}} --target {shlex.join(targets)} {{targets}}"
 
 
 def _device_lines(session: Session, result: BuildResult) -> list[str]:

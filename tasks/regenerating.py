@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Collection, Iterable
 
+from tasks.checkout.locate import Location
+from tasks.errors import UserError
+from tasks.evidence import STATE_NAME
 from tasks.evidence.generated import Generated
 from tasks.evidence.receipts import GeneratedReceipt, ReceiptStore
-from tasks.evidence.snapshot import Identity, Observer
+from tasks.evidence.snapshot import Identity, Observer, clock_ns, identity_of
 from tasks.survey import Survey
-from tasks.upstream import Pending, find_pending
+from tasks.upstream import Pending, Upstream, find_pending
 
-__all__ = ["Regeneration"]
+__all__ = ["Regeneration", "configure_remedy", "configure_words"]
+
+
+def configure_words(location: Location, *options: str) -> list[str]:
+    """The words that run CMake again, as a build would, by the CMake that made the build directory."""
+    # By the names that CMake knows: through another one (a link) it would write other paths, and all be compiled.
+    cache = location.cache
+    build_dir = cache.get("CMAKE_CACHEFILE_DIR") or str(location.build_dir)
+    return [cache.get("CMAKE_COMMAND", "cmake"), *options, "-S", str(cache.home), "-B", build_dir]
+
+
+def _cmake_is_gone(location: Location) -> bool:
+    return not os.path.exists(location.cache.get("CMAKE_COMMAND"))
+
+
+def configure_remedy(location: Location, pending: Pending) -> str | None:
+    """The command that a person has to run before any build makes what is pending; None where a build does it."""
+    gone = _cmake_is_gone(location)
+    if not pending.unlisted and not (pending.configure and gone):
+        return None
+    words = configure_words(location, *(["-DCMAKE_SUPPRESS_REGENERATION=OFF"] if pending.unlisted else []))
+    return shlex.join(["cmake" if gone else words[0], *words[1:]])
 
 
 class Regeneration:
@@ -27,6 +53,8 @@ class Regeneration:
         self.pending: Pending = find_pending(survey.upstream, known, observer)
         # Its real name, and the one that CMake knows it by.
         self._inside = (f"{survey.location.build_dir}/", f"{survey.location.cache.made_in}/")
+        # By the clock of the file system that the build writes to.
+        self._began_ns = clock_ns(survey.location.build_dir / STATE_NAME)
         files = survey.upstream.files
         self._before = {path: observer.identity(path) for file in files for path in (*file.inputs, file.output)}
         self._outdated = dict(self.pending.headers)
@@ -38,13 +66,16 @@ class Regeneration:
                                           for output, changed in self._outdated.items()})
 
     def configure_command(self, survey: Survey) -> list[str] | None:
-        """The words that run CMake again, as the build would; None where that is not needed."""
-        if not self.pending.configure:
-            return None
-        # By the names that CMake knows: through another one (a link) it would write other paths, and all be compiled.
-        cache = survey.location.cache
-        build_dir = cache.get("CMAKE_CACHEFILE_DIR") or str(survey.location.build_dir)
-        return [cache.get("CMAKE_COMMAND", "cmake"), "-S", str(cache.home), "-B", build_dir]
+        """The words that run CMake again, as the build would; None where that is not needed.
+
+        Raises :class:`UserError` where the CMake of the build files is gone, and the build asks it (make always does).
+        """
+        location = survey.location
+        if _cmake_is_gone(location) and (self.pending.configure or location.cache.generator == "Unix Makefiles"):
+            cmake, *others = configure_words(location)
+            raise UserError(f"{cmake} made the build files, and is gone: another CMake has to make them again.",
+                            shlex.join(["cmake", *others]))
+        return configure_words(location) if self.pending.configure else None
 
     def configured(self, after: Survey) -> None:
         """After CMake ran, and before the build that may fail: the receipt for what it wrote."""
@@ -54,8 +85,18 @@ class Regeneration:
     def built(self, after: Survey) -> None:
         """After a build that succeeded: receipts for what was made from inputs that did not move since that moment."""
         known, files = self._store.generated(), after.upstream.files
-        outputs = {file.output for file in files}
-        self._keep(files, {output: receipt for output, receipt in known.items() if output in outputs})
+        kept = {file.output for file in files} | set(after.upstream.unnamed)
+        receipts = {output: receipt for output, receipt in known.items() if output in kept}
+        self._keep(files, receipts | self._written_unnamed(after.upstream))
+
+    def _written_unnamed(self, upstream: Upstream) -> dict[str, GeneratedReceipt]:
+        """The headers without a rule that this build wrote: from now on it is known that builds do."""
+        build_files = upstream.build_files
+        if build_files is None or identity_of(build_files.output) != self._before.get(build_files.output):
+            return {}  # CMake ran in the build, and may have written them
+        written = {path: identity for path in upstream.unnamed if (identity := identity_of(path)) is not None
+                   and max(identity.mtime_ns, identity.ctime_ns) >= self._began_ns}
+        return {path: GeneratedReceipt(identity.inode, identity.mtime_ns, "", {}) for path, identity in written.items()}
 
     def _keep(self, files: Iterable[Generated], receipts: dict[str, GeneratedReceipt]) -> None:
         now = Observer()

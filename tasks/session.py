@@ -138,6 +138,10 @@ class Session:
 
             # Nothing waits or builds between the two: whatever does makes both be forgotten.
             self._judged = judge(survey, self.store, survey.seen)
+            if self.notes.result is not None and self.notes.result.complete:
+                # This run has built: what only a build can tell is told.
+                pending = self._judged.pending._replace(unnamed=())
+                self._judged = self._judged._replace(pending=pending)
         return self._judged
 
     def forget_judgement(self) -> None:

@@ -21,6 +21,8 @@ _NAMED = 12
 
 def _what(key: str, unit: WatchedUnit, receipt: UnitReceipt | None) -> str:
     recorded = () if receipt is None else receipt.inputs
+    if receipt is not None and key in receipt.moved:
+        return "was written while the unit was compiled"
     if key not in recorded and key in unit.facts.inputs:
         return "is an input now"
     if key in recorded and key not in unit.facts.inputs:
@@ -45,7 +47,7 @@ def _answer(session: Session, unit: WatchedUnit, judgement: UnitJudgement, obser
     return {
         "unit": unit.name, "source": unit.facts.source, "object": unit.facts.object,
         "recompiles": judgement.verdict != "fresh", "verdict": judgement.verdict, "reason": judgement.reason,
-        "built": None if receipt is None else receipt.built, "inputs": len(unit.facts.inputs),
+        "built": None if receipt is None or receipt.moved else receipt.built, "inputs": len(unit.facts.inputs),
         "reaches": {header: unit.closure.chain(header) for header in unit.reaches},
         "changed": [_difference(key, unit, receipt, observer) for key in judgement.changed],
     }
@@ -100,15 +102,18 @@ def _named_units(session: Session, names: list[str]) -> list[WatchedUnit]:
 
 
 def why(session: Session, units: list[str] | None = None, json: bool = False) -> None:
-    """`why`: the answer for every unit that is named."""
+    """`why`: the answer for every unit that is named, after what may change it: all that a build would make first."""
     named = _named_units(session, list(units or ()))
     judged = session.judged()
     location = session.survey().location
     answers = [_answer(session, unit, judged.units[unit.name], judged.observer) for unit in named]
+    pending = judged.pending.told()
     if json:
         document = {"schema": 1, "task": "why", "ort_root": str(location.ort_root),
-                    "build_dir": str(location.build_dir), "units": answers}
+                    "build_dir": str(location.build_dir), "pending": pending, "units": answers}
         session.document("why", json_format.dumps(document, indent=1))
         return
+    if pending:
+        session.say("\n".join(("before any unit, this is open:", *(f"  {line}" for line in pending))))
     for answer in answers:
         session.say("\n".join(_lines(answer, str(location.ort_root))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,29 +10,31 @@ __all__ = ["Aside"]
 
 
 class Aside:
-    """Files moved out of the way, so that the build tool makes them; put back where it does not."""
+    """Files moved out of the way, so that the build tool makes them; put back where it does not.
+
+    Below `folder` each lies at its own absolute path: so what a killed run has left there is known for what it is.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._moved: list[tuple[Path, Path]] = []
+        self._folder = folder / "by-path"
 
     def move(self, outputs: Iterable[str]) -> None:
         """Move those that exist into the folder, which is made."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         for output in map(Path, outputs):
-            kept = self._folder / output.name
-            if any(kept == taken for _, taken in self._moved):
-                kept = self._folder / f"{len(self._moved)}.{output.name}"
             if output.exists():
+                kept = self._folder / output.relative_to(output.anchor)
+                kept.parent.mkdir(parents=True, exist_ok=True)
                 output.replace(kept)
-                self._moved.append((output, kept))
 
     def restore(self) -> list[Path]:
-        """Put back what has not been made anew; says what that is."""
+        """Put back what has not been made anew, also since an earlier run; says what that is. The rest is removed."""
         back = []
-        for output, kept in self._moved:
-            if not output.exists() and kept.exists():
-                kept.replace(output)
-                back.append(output)
-        self._moved.clear()
-        return back
+        for folder, _, names in os.walk(self._folder):
+            for kept in (Path(folder, name) for name in names):
+                output = Path("/") / kept.relative_to(self._folder)
+                if output.exists() or not output.parent.is_dir():
+                    kept.unlink()
+                else:
+                    kept.replace(output)
+                    back.append(output)
+        return sorted(back)

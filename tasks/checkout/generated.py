@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tasks.checkout.graph import BuildGraph
 
-__all__ = ["Made", "generated_headers"]
+__all__ = ["Made", "generated_headers", "unnamed_headers"]
 
 # (absolute path of what is made, absolute paths of what it is made from)
 Made = tuple[str, tuple[str, ...]]
@@ -31,3 +31,13 @@ def generated_headers(graph: BuildGraph, build_dir: Path, paths: Iterable[str]) 
     for path in sorted(paths):
         visit(path, ())
     return list(found.items())
+
+
+def unnamed_headers(graph: BuildGraph, build_dir: Path, paths: Iterable[str]) -> list[str]:
+    """Those of `paths` that lie in the build directory, and that no rule of the build names.
+
+    CMake wrote them, or somebody, or a command that does not say so (an `ExternalProject`, a target of commands).
+    """
+    fetched = f"{build_dir}/_deps/"
+    return [path for path in sorted(paths) if path.startswith(f"{build_dir}/") and not path.startswith(fetched)
+            and graph.rule(path) is None]

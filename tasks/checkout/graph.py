@@ -69,6 +69,9 @@ def read_graph(build_dir: Path, cache: CMakeCache) -> BuildGraph:
 
         # With several configurations in one directory the build type says nothing: build.sh names the folder so.
         several = cache.generator == "Ninja Multi-Config"
+        if several and not (build_dir / f"build-{build_dir.name}.ninja").is_file():
+            raise UserError(f"{build_dir} holds several configurations (Ninja Multi-Config), and is named after none.",
+                            f"configure one that is named after its configuration: {build_dir.parent}/Release")
         return NinjaGraph(build_dir, build_dir.name if several else cache.get("CMAKE_BUILD_TYPE"))
     raise UserError(f"{build_dir} uses the generator {cache.generator!r}; known are Unix Makefiles and Ninja.",
                     "configure again with --cmake_generator Ninja")

@@ -114,6 +114,9 @@ class MakefileGraph:
         """See :class:`tasks.checkout.graph.BuildGraph`."""
         try:
             text = read_text(self._build_dir / "CMakeFiles" / "Makefile.cmake")
+            # Without this rule the list is of an earlier run: CMAKE_SUPPRESS_REGENERATION came later.
+            if " --check-build-system " not in read_text(self._build_dir / "Makefile"):
+                return None
         except OSError:
             return None
         match = _READ_BY_CMAKE.search(text)

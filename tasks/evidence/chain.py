@@ -97,6 +97,9 @@ def _differences(facts: UnitFacts, receipt: UnitReceipt, observer: Observer) -> 
     for key in sorted(facts.recipe.keys() | receipt.recipe.keys()):
         if facts.recipe.get(key) != receipt.recipe.get(key):
             found.append((key, "changed"))
+    if receipt.moved:
+        # What the compiler saw of these is not known, and so not which other inputs they brought along.
+        found = [(path, what) for path, what in found if what == "changed" and path not in receipt.moved]
     return found
 
 
@@ -120,6 +123,10 @@ def judge_unit(facts: UnitFacts, receipt: UnitReceipt | None, observer: Observer
         return verdict("unproven", f"the object was replaced or rebuilt by hand since {_when(receipt.built)}")
     if differences := _differences(facts, receipt, observer):
         return verdict("stale", _told(differences, receipt.built), [path for path, _ in differences])
+    if receipt.moved:
+        others = f" (and {len(receipt.moved) - 1} more)" if len(receipt.moved) > 1 else ""
+        return verdict("unproven", f"{os.path.basename(receipt.moved[0])} was written while it was compiled{others}",
+                       receipt.moved)
     if receipt.withdrawn:
         return verdict("unproven", "a recompile was begun and never proved")
     return verdict("fresh", f"compiled {_when(receipt.built)} from exactly these {len(facts.inputs)} inputs")

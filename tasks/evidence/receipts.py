@@ -21,7 +21,7 @@ __all__ = ["FORMAT", "GeneratedReceipt", "LinkReceipt", "ReceiptStore", "StepRec
            "sealed", "unsealed", "write_atomically"]
 
 # Raised when what a receipt means changes (a better closure, say): older receipts prove nothing then.
-FORMAT = 2
+FORMAT = 3
 
 
 class UnitReceipt(NamedTuple):
@@ -29,7 +29,8 @@ class UnitReceipt(NamedTuple):
 
     `inputs` maps absolute paths (source, closure, compilers) to (identity, SHA-256); `recipe` holds
     what is no file: the compile line's digest and the environment's part. `home` is (device, inode)
-    of the build directory. A `withdrawn` receipt never proves ``fresh`` again, but still ``stale``.
+    of the build directory. A `withdrawn` receipt never proves ``fresh`` again, but still ``stale``;
+    so does one with `moved`, the inputs (and recipe keys) that were written meanwhile: the others hold.
     """
 
     unit: str
@@ -42,6 +43,7 @@ class UnitReceipt(NamedTuple):
     recipe: Mapping[str, str]
     built: float
     withdrawn: bool = False
+    moved: tuple[str, ...] = ()
 
 
 class StepRecord(NamedTuple):
@@ -152,7 +154,7 @@ class ReceiptStore:
                 unit=name, source=data["source"], object=data["object"], home=self.home,
                 object_identity=Identity(*data["object_identity"]), object_digest=data["object_digest"],
                 inputs=inputs, recipe=dict(data["recipe"]), built=float(data["built"]),
-                withdrawn=bool(data["withdrawn"]),
+                withdrawn=bool(data["withdrawn"]), moved=tuple(data["moved"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             return None

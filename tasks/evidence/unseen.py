@@ -55,7 +55,8 @@ def unseen_edit(header: str, obj: str, receipt: UnitReceipt | None, began_ns: in
     now, made = observer.identity(header), observer.identity(obj)
     if now is None or made is None or now.mtime_ns > made.mtime_ns:
         return None
-    if receipt is not None and observer.is_digest(obj, receipt.object_identity, receipt.object_digest):
+    moved = receipt is not None and header in receipt.moved
+    if receipt is not None and not moved and observer.is_digest(obj, receipt.object_identity, receipt.object_digest):
         compiled = receipt.inputs.get(header)
         if compiled is None or observer.is_digest(header, *compiled):
             return None

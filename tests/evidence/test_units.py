@@ -216,3 +216,28 @@ def test_the_link_names_the_broken_units_the_worst_first() -> None:
 def test_a_whole_link_needs_no_remedy() -> None:
     link = link_of_objects([UnitJudgement("a", "fresh", "x")], "doit rebuild_fmha")
     assert (link.verdict, link.remedy, link.name) == ("fresh", None, "unit-object")
+
+
+def with_moved_header(unit: Unit) -> None:
+    assert unit.receipt is not None
+    known = {path: entry for path, entry in unit.receipt.inputs.items() if path != str(unit.header)}
+    unit.receipt = unit.receipt._replace(inputs=known, withdrawn=True, moved=(str(unit.header),))
+
+
+def test_an_input_that_was_written_during_the_compile_proves_nothing_whatever_it_is_now(unit: Unit) -> None:
+    with_moved_header(unit)
+    for text in ("content of kernel_forward.h", "another"):
+        unit.header.write_text(text)
+        judged = unit.judge()
+        assert judged.verdict == "unproven"
+        assert "kernel_forward.h was written while it was compiled" in judged.reason
+    # Which files it brought along is not known either.
+    unit.change(inputs=unit.facts.inputs | {"/brought/along.h"})
+    assert unit.judge().verdict == "unproven"
+
+
+def test_beside_an_input_that_was_written_during_the_compile_another_one_disproves_the_object(unit: Unit) -> None:
+    with_moved_header(unit)
+    unit.other.write_text("changed")
+    judged = unit.judge()
+    assert (judged.verdict, judged.changed) == ("stale", (str(unit.other),))

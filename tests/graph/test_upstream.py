@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import FMHA, Tree, wait_for
+from tests.support import FMHA, Tree, end, run, wait_for
 
 OLD = (1e9, 1e9)
 
@@ -45,8 +48,11 @@ def test_a_definition_added_in_a_cmake_file_is_compiled_in(kept: Tree, times: tu
            times)
     first = link(kept, 1)
     assert first["verdict"] == "unproven"
-    assert first["evidence"][0] == "onnxruntime_providers_cuda.cmake changed since CMake wrote the build files"
+    changed = "onnxruntime_providers_cuda.cmake changed since CMake wrote the build files"
+    assert first["evidence"][0] == changed
     assert first["remedy"].startswith("doit rebuild_fmha")
+    assert f"  {changed}\nfmha_sm80 would not be recompiled" in kept.doit("why", "fmha_sm80").out
+    assert json.loads(kept.doit("why", "--json", "fmha_sm80").out)["pending"] == [changed]
     done = kept.doit("rebuild_fmha")
     assert done.status == 0, done.text
     assert "once more" not in done.text
@@ -229,6 +235,28 @@ def test_an_edit_while_cmake_runs_stays_an_open_question(kept: Tree) -> None:
     begun.unlink()
 
 
+def test_a_cmake_that_is_gone_is_told_with_the_command_that_takes_another(tree: Tree, tmp_path: Path) -> None:
+    other = Tree(tmp_path / "ort", tree.generator, tree.defines)
+    other.configure()
+    cache = other.build_dir / "CMakeCache.txt"
+    path = next(line for line in cache.read_text().splitlines() if line.startswith("CMAKE_COMMAND:")).partition("=")[2]
+    # As CMake itself writes them where it is installed there.
+    for name in ("CMakeCache.txt", "CMakeFiles/rules.ninja", "Makefile", "build.ninja"):
+        if (file := other.build_dir / name).exists():
+            file.write_text(file.read_text().replace(path, "/opt/cmake-3.31/bin/cmake"))
+            time.sleep(0.02)
+    # Only make asks CMake at every build.
+    if tree.generator == "Ninja":
+        append(provider_script(other), "# nothing new\n")
+        assert link(other, 1)["remedy"].startswith("cmake -S ")
+    done = other.doit("verify")
+    assert done.status == 1
+    assert "/opt/cmake-3.31/bin/cmake made the build files, and is gone" in done.text
+    assert run(shlex.split(done.text.splitlines()[-1]), other.root).status == 0
+    done = other.doit("verify")
+    assert done.status == 0, done.text
+
+
 def test_a_generator_that_failed_half_way_is_run_again(kept: Tree) -> None:
     source = with_generated_header(kept, "copy")
     generator = kept.root / "cmake" / "generate.sh"
@@ -249,11 +277,10 @@ def test_a_generator_that_failed_half_way_is_run_again(kept: Tree) -> None:
     assert kept.verdict() == "fresh"
 
 
-@pytest.mark.parametrize("included", [False, True], ids=["seen", "compiled"])
-def test_a_header_of_a_target_that_is_not_built_is_put_back_and_told(kept: Tree, included: bool) -> None:
-    source = kept.root / "cmake" / "third.h.in"
+def with_unbuilt_header(tree: Tree, included: bool) -> Path:
+    source = tree.root / "cmake" / "third.h.in"
     source.write_text("// 1\n")
-    append(provider_script(kept), """
+    append(provider_script(tree), """
 add_custom_command(OUTPUT made/third.h
   COMMAND ${CMAKE_COMMAND} -E make_directory made
   COMMAND ${CMAKE_COMMAND} -E copy "${PROJECT_SOURCE_DIR}/third.h.in" made/third.h
@@ -261,10 +288,16 @@ add_custom_command(OUTPUT made/third.h
 add_custom_target(others DEPENDS made/third.h)
 target_include_directories(${onnxruntime_providers_cuda_target} SYSTEM PRIVATE "${PROJECT_BINARY_DIR}")
 """)
-    kept.configure()
-    assert kept.make("others").status == 0
-    append(kept.header("kernel_forward"), f"#if {int(included)}\n#include <made/third.h>\n#endif\n")
-    assert kept.doit("verify").status == 0
+    tree.configure()
+    assert tree.make("others").status == 0
+    append(tree.header("kernel_forward"), f"#if {int(included)}\n#include <made/third.h>\n#endif\n")
+    assert tree.doit("verify").status == 0
+    return source
+
+
+@pytest.mark.parametrize("included", [False, True], ids=["seen", "compiled"])
+def test_a_header_of_a_target_that_is_not_built_is_put_back_and_told(kept: Tree, included: bool) -> None:
+    source = with_unbuilt_header(kept, included)
     source.write_text("// 2\n")
     os.utime(source, OLD)
     # An edit beside it: the compiler looks for the header.
@@ -279,6 +312,31 @@ target_include_directories(${onnxruntime_providers_cuda_target} SYSTEM PRIVATE "
     assert kept.make("others").status == 0
     assert kept.doit("verify").status == 0
     assert "-- build" in kept.doit("rebuild_fmha").out
+
+
+def test_a_header_that_a_killed_build_had_set_aside_is_put_back(kept: Tree) -> None:
+    source = with_unbuilt_header(kept, included=True)
+    made = kept.build_dir / "made" / "third.h"
+    source.write_text("// 2\n")
+    kept.edit()
+    begun = kept.root / "begun"
+    killed = kept.start("rebuild_fmha", env={"FMHA_BUILD_COMMAND": f"sh -c 'touch {begun}; sleep 3'"})
+    wait_for(begun.exists)
+    end(killed)
+    begun.unlink()
+    assert not made.exists()
+    assert kept.verdict() != "fresh"
+    done = kept.doit("rebuild_fmha", "wait=1")
+    assert "put back, since a build that moved them was killed: third.h" in done.text
+    assert made.read_text() == "// 1\n"
+    assert "third.h: outdated, and this build does not make it." in done.text
+    assert kept.is_current()
+    # What is told makes it, by a build of ours; one by hand, of the same content again, would prove nothing.
+    source.write_text("// 1\n")
+    mend = shlex.split(done.text.splitlines()[-1])
+    done = kept.doit(*mend[1:])
+    assert done.status == 0, done.text
+    assert kept.verdict() == "fresh"
 
 
 def test_inputs_that_are_folders_or_never_there_leave_nothing_open(kept: Tree) -> None:
@@ -377,3 +435,76 @@ def test_ctrl_c_while_cmake_runs_says_that_the_next_run_begins_with_it(kept: Tre
     assert ("onnxruntime_providers_cuda.cmake changed since CMake wrote the build files: the next run makes that first."
             in " ".join(out.split()))
     assert "links the provider" not in out
+
+
+def test_build_files_that_do_not_list_what_cmake_read_are_no_proof(tree: Tree, tmp_path: Path) -> None:
+    silent = Tree(tmp_path / "ort", tree.generator, tree.defines)
+    silent.configure()
+    assert silent.script("--update", "--cmake_extra_defines", "CMAKE_SUPPRESS_REGENERATION=ON").status == 0
+    assert silent.doit("rebuild_fmha").status == 1
+    first = link(silent, 1)
+    assert first["verdict"] == "unproven"
+    assert "do not list what CMake read (CMAKE_SUPPRESS_REGENERATION leaves that out)" in first["evidence"][0]
+    done = silent.doit("rebuild_fmha")
+    assert done.status == 1
+    assert first["remedy"] in done.text
+    assert run(shlex.split(first["remedy"]), silent.root).status == 0
+    done = silent.doit("verify")
+    assert done.status == 0, done.text
+    append(provider_script(silent), "target_compile_definitions(${onnxruntime_providers_cuda_target} PRIVATE NEW=1)\n")
+    assert silent.verdict() == "unproven"
+
+
+@pytest.mark.parametrize("content", ["same", "$(date +%N)"], ids=["same", "another"])
+def test_a_header_that_every_build_writes_anew_is_told_with_what_mends_it(kept: Tree, content: str) -> None:
+    script = kept.root / "cmake" / "write.sh"
+    append(provider_script(kept), f"""
+add_custom_target(stamp ALL COMMAND sh {script} BYPRODUCTS made/stamp.h WORKING_DIRECTORY "${{PROJECT_BINARY_DIR}}")
+add_dependencies(${{onnxruntime_providers_cuda_target}} stamp)
+target_include_directories(${{onnxruntime_providers_cuda_target}} SYSTEM PRIVATE "${{PROJECT_BINARY_DIR}}")
+""")
+    append(kept.header("kernel_forward"), "#include <made/stamp.h>\n")
+    script.write_text('mkdir -p made\ntest -e made/stamp.h || touch made/stamp.h\n')
+    assert kept.doit("verify").status == 0
+    append(kept.header("kernel_forward"), "// no object changes its bytes\n")
+    script.write_text(f'mkdir -p made\necho "// {content}" > made/stamp.h\n')
+    for _ in range(2):
+        done = kept.doit("rebuild_fmha")
+        assert done.status == 1
+        told = " ".join(done.text.split())
+        assert "stamp.h was written during this build and the one before" in told
+        assert "copy_if_different" in told
+        second = link(kept, 2)
+        assert second["verdict"] == "unproven"
+        assert "fmha_sm80: unproven: stamp.h was written while it was compiled" in second["evidence"]
+    assert "stamp.h was written while the unit was compiled" in kept.doit("why", "fmha_sm80").text
+    script.write_text('echo "// once" > made/new\ncmp -s made/new made/stamp.h || cp made/new made/stamp.h\n')
+    assert kept.doit("verify").status == 0
+
+
+def test_a_header_that_a_build_writes_without_naming_it_is_current_only_by_a_build(kept: Tree) -> None:
+    source = kept.root / "elsewhere" / "first.h"
+    source.parent.mkdir(exist_ok=True)
+    source.write_text("#define MINIORT_KERNEL_FORWARD_REVISION 11\n")
+    with_generated_header(kept, "copy")
+    append(provider_script(kept), f"""
+include(ExternalProject)
+ExternalProject_Add(another SOURCE_DIR "{source.parent}" CONFIGURE_COMMAND "" INSTALL_COMMAND "" BUILD_ALWAYS ON
+  BUILD_COMMAND ${{CMAKE_COMMAND}} -E copy_if_different "{source}" "${{PROJECT_BINARY_DIR}}/found/first.h")
+file(MAKE_DIRECTORY "${{PROJECT_BINARY_DIR}}/found")
+add_dependencies(${{onnxruntime_providers_cuda_target}} another)
+""")
+    header = kept.header("kernel_forward")
+    header.write_text(header.read_text().replace("made/first.h", "found/first.h"))
+    done = kept.doit("verify")
+    assert done.status == 0, done.text
+    first = link(kept, 1)
+    assert first["verdict"] == "unproven"
+    assert first["evidence"][0].startswith("first.h: the build writes it by a command that does not name it")
+    before = kept.identities()
+    assert kept.doit("verify").status == 0
+    assert kept.remade(before) == set()
+    source.write_text("#define MINIORT_KERNEL_FORWARD_REVISION 12\n")
+    assert kept.verdict() == "unproven"
+    assert kept.doit("verify").status == 0
+    assert kept.built_revisions()["fmha_sm80"]["kernel_forward"] == 12
