@@ -68,12 +68,16 @@ def _runs_tasks(arguments: Sequence[str]) -> bool:
     return not (words and words[0] in _COMMANDS) and not {"--help", "--version"} & set(arguments)
 
 
+def _of_graph(arguments: Sequence[str]) -> bool:
+    """Whether a task between an edit and its proof was asked for."""
+    return any(word.partition(":")[0] in (*GRAPH_TASKS, *JUDGING_TASKS) for word in _words(arguments))
+
+
 def _will_write(arguments: Sequence[str]) -> bool:
     """Whether a task was asked for that keeps state (`doit -s verify` only judges)."""
     single = any(word == "--single" or (word.startswith("-") and not word.startswith("--") and "s" in word)
                  for word in arguments)
-    wanted = [word for word in _words(arguments) if word.partition(":")[0] in (*GRAPH_TASKS, *JUDGING_TASKS)]
-    return _runs_tasks(arguments) and bool(wanted) and not single
+    return _runs_tasks(arguments) and _of_graph(arguments) and not single
 
 
 def _say(line: str) -> None:
@@ -153,6 +157,8 @@ def _database(session: Session, arguments: Sequence[str]) -> str:
 
     from tasks.doit_database import create
 
+    if _runs_tasks(arguments) and not _of_graph(arguments):
+        return ":memory:"  # a task that only looks stands on no other, and keeps nothing
     try:
         state = session.state
         if (not session.writable() or session.location.copied_from is not None or session.settings.flag("dry_run")

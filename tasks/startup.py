@@ -5,6 +5,7 @@ Actions are named, not imported: a command loads only the modules that it uses.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import os
@@ -47,6 +48,8 @@ def begin(project: Path, start_dir: Path, environ: Mapping[str, str]) -> Session
     # the circles of such a short process.
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
+    # The interpreter looks once more, at everything, when it ends.
+    atexit.register(gc.freeze)
     if sys.argv[0].endswith(("doit", "__main__.py")):
         signal.signal(signal.SIGTERM, _on_term)
         sys.excepthook = _excepthook

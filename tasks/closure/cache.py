@@ -279,9 +279,7 @@ class _Kept:
     def _files_catalogue(self) -> Catalogue:
         if self._catalogue is None:
             paths = self._head["files"]
-            stamps = {path: None if stamp is None else Stamp(*stamp)
-                      for path, stamp in zip(paths, self._head["stamps"], strict=True)}
-            self._catalogue = Catalogue(paths, stamps)
+            self._catalogue = Catalogue(paths, dict(zip(paths, self._head["stamps"], strict=True)))
         return self._catalogue
 
     def lines(self) -> Iterable[str]:

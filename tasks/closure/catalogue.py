@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from tasks.checkout.reading import Stamp, stamp_of
+from tasks.checkout.reading import stamp_of
 from tasks.closure.reach import bits
 
 __all__ = ["Catalogue", "Closure"]
@@ -14,12 +14,10 @@ __all__ = ["Catalogue", "Closure"]
 class Catalogue:
     """The files that closures are made of, numbered; a closure is a bit set over these numbers."""
 
-    def __init__(self, paths: Sequence[str], stamps: Mapping[str, Stamp | None]) -> None:
+    def __init__(self, paths: Sequence[str], stamps: Mapping[str, Sequence[int] | None]) -> None:
+        """`stamps` holds the fields of each file's :class:`tasks.checkout.reading.Stamp`; None for a missing file."""
         self.paths = paths
         self._stamps = stamps
-        self._by_path: dict[str, int] = {}
-        self._by_inode: dict[tuple[int, int], int] = {}
-        self._numbered = 0
         self._masks: dict[tuple[str, ...], tuple[int, int]] = {}
 
     def mask_of(self, headers: tuple[str, ...]) -> int:
@@ -30,22 +28,14 @@ class Catalogue:
         return known[1]
 
     def _find(self, headers: tuple[str, ...]) -> int:
-        for number in range(self._numbered, len(self.paths)):
-            path = self.paths[number]
-            self._by_path[path] = number
-            stamp = self._stamps.get(path)
-            if stamp is not None:
-                key = (stamp.device, stamp.inode)
-                self._by_inode[key] = self._by_inode.get(key, 0) | 1 << number
-        self._numbered = len(self.paths)
+        # An editor that saves by a rename gives the name another inode: the links have the one of the look.
+        inodes = {(stamp[0], stamp[1]) for header in headers
+                  for stamp in (self._stamps.get(header), stamp_of(header)) if stamp is not None}
         mask = 0
-        for header in headers:
-            if header in self._by_path:
-                mask |= 1 << self._by_path[header]
-            # An editor that saves by a rename gives the name another inode: the links have the one of the look.
-            for stamp in (self._stamps.get(header), stamp_of(header)):
-                if stamp is not None:
-                    mask |= self._by_inode.get((stamp.device, stamp.inode), 0)
+        for number, path in enumerate(self.paths):
+            stamp = self._stamps.get(path)
+            if path in headers or (stamp is not None and (stamp[0], stamp[1]) in inodes):
+                mask |= 1 << number
         return mask
 
 

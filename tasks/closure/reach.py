@@ -13,11 +13,13 @@ __all__ = ["Reach", "bits"]
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The numbers of the set bits."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+    """The numbers of the set bits, from the lowest."""
+    # A search in text: arithmetic would copy the whole number for each bit.
+    digits = f"{mask:b}"[::-1]
+    number = digits.find("1")
+    while number >= 0:
+        yield number
+        number = digits.find("1", number + 1)
 
 
 class Reach:

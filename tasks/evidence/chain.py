@@ -84,9 +84,17 @@ def _when(moment: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
 
 
+def _unmoved(facts: UnitFacts, receipt: UnitReceipt, observer: Observer) -> bool:
+    """Whether all is as the receipt says: the quick answer."""
+    source = receipt.inputs.get(facts.source)
+    return (receipt.recipe == facts.recipe and source is not None and facts.source in facts.inputs
+            and receipt.moment == observer.moment(facts.inputs - {facts.source})
+            and observer.is_digest(facts.source, *source))
+
+
 def _differences(facts: UnitFacts, receipt: UnitReceipt, observer: Observer) -> list[tuple[str, str]]:
     """(input, what about it) for everything that is not as the receipt says."""
-    if receipt.inputs.keys() == facts.inputs and receipt.recipe == facts.recipe and observer.unmoved(receipt.inputs):
+    if _unmoved(facts, receipt, observer):
         return []
     found = [(path, "is an input now") for path in sorted(facts.inputs - receipt.inputs.keys())]
     for path, (identity, digest) in receipt.inputs.items():

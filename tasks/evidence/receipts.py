@@ -1,7 +1,8 @@
 """Receipts: what was proved about one object or one linked file, kept beside the build directory's state.
 
 Each receipt is one JSON file, replaced atomically. A receipt that cannot be read is no receipt, and
-neither is one that is not, to the byte, what was written: it begins with the digest of the rest.
+neither is one that is not, to the byte, what was written: it begins with the digest of the rest. A
+unit's inputs stand on a line of their own, which is taken apart only where one of them is asked for.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.evidence import STATE_NAME
-from tasks.evidence.snapshot import Identity, identity_of
+from tasks.evidence.snapshot import Identity, identity_of, moment_of
 
 __all__ = ["FORMAT", "GeneratedReceipt", "LinkReceipt", "ReceiptStore", "StepRecord", "UnitReceipt", "file_name",
            "sealed", "unsealed", "write_atomically"]
@@ -44,6 +46,41 @@ class UnitReceipt(NamedTuple):
     built: float
     withdrawn: bool = False
     moved: tuple[str, ...] = ()
+
+    @property
+    def moment(self) -> str:
+        """:func:`moment_of` the inputs as they were, but for the source: other build directories touch it."""
+        if isinstance(self.inputs, _KeptInputs):
+            return self.inputs.moment
+        return moment_of({path: identity for path, (identity, _) in self.inputs.items() if path != self.source})
+
+
+class _KeptInputs(Mapping[str, "tuple[Identity, str]"]):
+    """Inputs as a sealed receipt holds them, with the receipt's `moment`. Taken apart only for all of them."""
+
+    def __init__(self, text: str, moment: str) -> None:
+        self._text = text
+        self.moment = moment
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[Identity, str]]:
+        return {path: (Identity(*identity), digest) for path, (identity, digest) in json.loads(self._text).items()}
+
+    def __getitem__(self, path: str) -> tuple[Identity, str]:
+        if "_known" in self.__dict__:
+            return self._known[path]
+        # A quotation mark after a space begins a text: those within one have a backslash before them.
+        _, key, after = f" {self._text[1:]}".partition(f" {json.dumps(path)}: ")
+        if not key:
+            raise KeyError(path)
+        (identity, digest), _ = json.JSONDecoder().raw_decode(after)
+        return Identity(*identity), digest
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 class StepRecord(NamedTuple):
@@ -111,17 +148,20 @@ def _seal(rest: str) -> str:
     return f'{{"sha256": "{hashlib.sha256(rest.encode(errors="surrogateescape")).hexdigest()}", '
 
 
-def sealed(data: Mapping[str, Any]) -> str:
-    """A JSON document that begins with the SHA-256 of what follows it. `data` has one entry at least."""
-    rest = json.dumps(data)[1:]
+def sealed(data: Mapping[str, Any], more: str = "") -> str:
+    """A JSON document that begins with the SHA-256 of what follows it, `more` on lines of its own among that.
+
+    `data` has one entry at least.
+    """
+    rest = json.dumps(data)[1:] + (more and f"\n{more}")
     return _seal(rest) + rest
 
 
 def unsealed(text: str) -> dict[str, Any] | None:
-    """The document, where it is still as :func:`sealed` made it; else None."""
+    """The document, where it and what follows it are still as :func:`sealed` made them; else None."""
     length = len(_seal(""))
     try:
-        data = json.loads(text) if text[:length] == _seal(text[length:]) else None
+        data = json.loads(text.partition("\n")[0]) if text[:length] == _seal(text[length:]) else None
     except ValueError:
         return None
     return data if isinstance(data, dict) else None
@@ -145,15 +185,14 @@ class ReceiptStore:
 
     def unit(self, name: str) -> UnitReceipt | None:
         """The unit's receipt of this very build directory, valid or withdrawn."""
-        data = self._load("unit." + file_name(name))
+        data, inputs = self._load("unit." + file_name(name))
         try:
             if data is None or data["unit"] != name:
                 return None
-            inputs = {path: (Identity(*identity), str(digest)) for path, (identity, digest) in data["inputs"].items()}
             return UnitReceipt(
                 unit=name, source=data["source"], object=data["object"], home=self.home,
                 object_identity=Identity(*data["object_identity"]), object_digest=data["object_digest"],
-                inputs=inputs, recipe=dict(data["recipe"]), built=float(data["built"]),
+                inputs=_KeptInputs(inputs, data["moment"]), recipe=dict(data["recipe"]), built=float(data["built"]),
                 withdrawn=bool(data["withdrawn"]), moved=tuple(data["moved"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -161,7 +200,7 @@ class ReceiptStore:
 
     def link(self) -> LinkReceipt | None:
         """The linked file's receipt of this very build directory."""
-        data = self._load("link")
+        data, _ = self._load("link")
         try:
             if data is None:
                 return None
@@ -175,7 +214,9 @@ class ReceiptStore:
 
     def save_unit(self, receipt: UnitReceipt) -> None:
         """Write a unit's receipt in place of any earlier one."""
-        self._save("unit." + file_name(receipt.unit), receipt._asdict())
+        data = {**receipt._asdict(), "moment": receipt.moment}
+        inputs = json.dumps(dict(data.pop("inputs")))
+        self._save("unit." + file_name(receipt.unit), data, inputs)
 
     def save_link(self, receipt: LinkReceipt) -> None:
         """Write the link receipt in place of any earlier one."""
@@ -184,7 +225,7 @@ class ReceiptStore:
 
     def generated(self) -> dict[str, GeneratedReceipt]:
         """Receipts of what the build system made itself, by path."""
-        data = self._load("generated")
+        data, _ = self._load("generated")
         try:
             return {} if data is None else {
                 output: GeneratedReceipt(inode, mtime_ns, digest, {
@@ -205,15 +246,17 @@ class ReceiptStore:
         if receipt is not None and not receipt.withdrawn:
             self.save_unit(receipt._replace(withdrawn=True))
 
-    def _load(self, name: str) -> dict[str, Any] | None:
+    def _load(self, name: str) -> tuple[dict[str, Any] | None, str]:
+        """The document, and what stands on the lines after it."""
         try:
-            data = unsealed((self._folder / f"{name}.json").read_text(encoding="utf-8", errors="surrogateescape"))
+            text = (self._folder / f"{name}.json").read_text(encoding="utf-8", errors="surrogateescape")
         except (OSError, ValueError):
-            return None
+            return None, ""
+        data = unsealed(text)
         # A copied build directory has the files, but not the directory's identity.
         ours = data is not None and data.get("format") == FORMAT and data.get("home") == list(self.home)
-        return data if ours else None
+        return (data, text.partition("\n")[2]) if ours else (None, "")
 
-    def _save(self, name: str, data: Mapping[str, Any]) -> None:
+    def _save(self, name: str, data: Mapping[str, Any], more: str = "") -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._folder / f"{name}.json", sealed({"format": FORMAT, **data}))
+        write_atomically(self._folder / f"{name}.json", sealed({"format": FORMAT, **data}, more))

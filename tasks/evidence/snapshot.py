@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Identity", "Observer", "clock_ns", "identity_of", "settle"]
+__all__ = ["Identity", "Observer", "clock_ns", "identity_of", "moment_of", "settle"]
 
 # The coarse clock behind ctime ticks every 1 to 10 ms on Linux (CONFIG_HZ), in steps of up to 2 s on old
 # file systems; those few stay covered by the content digests.
@@ -42,6 +43,23 @@ def identity_of(path: str | os.PathLike[str]) -> Identity | None:
     return Identity(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
+_MISSING = b"\xff" * 40
+
+
+def _entry(path: str, fields: Sequence[int] | None) -> bytes:
+    """One file as bytes that no other file or identity has."""
+    return (_MISSING if fields is None else struct.pack("<QQQqq", *fields)) + os.fsencode(path)
+
+
+def _joined(entries: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"\0".join(sorted(entries))).hexdigest()  # no path holds a NUL
+
+
+def moment_of(identities: Mapping[str, Identity]) -> str:
+    """A digest of files with their identities: the same for the same files only where none of them moved."""
+    return _joined(_entry(path, identity) for path, identity in identities.items())
+
+
 def _digest(path: str) -> str | None:
     digest = hashlib.sha256()
     try:
@@ -64,7 +82,9 @@ class Observer:
     def __init__(self, known: Mapping[str, tuple[Identity, str]] | None = None,
                  seen: Mapping[str, Sequence[int]] | None = None) -> None:
         self._known = dict(known or {})
+        self._learned: list[Mapping[str, tuple[Identity, str] | None]] = []
         self._seen = seen or {}
+        self._entries: dict[str, bytes] = {}
         self._identities: dict[str, Identity | None] = {}
         self._digests: dict[str, str | None] = {}
 
@@ -73,10 +93,8 @@ class Observer:
         self._known.setdefault(path, (identity, digest))
 
     def learn_all(self, known: Mapping[str, tuple[Identity, str] | None]) -> None:
-        """Add what a receipt knows of many files; None is one that was not there."""
-        for path, entry in known.items():
-            if entry is not None:
-                self._known.setdefault(path, entry)
+        """Add what a receipt knows of many files, to look into when one is needed; None is one that was not there."""
+        self._learned.append(known)
 
     def identity(self, path: str) -> Identity | None:
         """The file's identity; None where it is missing."""
@@ -90,18 +108,20 @@ class Observer:
         identity = self.identity(path)
         if identity is None:
             return None
-        known = self._known.get(path)
-        if known is not None and known[0] == identity:
-            return known[1]
+        for learned in (self._known, *self._learned):
+            known = learned.get(path)
+            if known is not None and known[0] == identity:
+                return known[1]
         if path not in self._digests:
             self._digests[path] = _digest(path)
         return self._digests[path]
 
-    def unmoved(self, known: Mapping[str, tuple[Identity, str]]) -> bool:
-        """Whether every file has the identity that is known of it: the quick answer for many."""
-        asked = self._identities
-        return all((asked[path] if path in asked else self.identity(path)) == identity
-                   for path, (identity, _) in known.items())
+    def moment(self, paths: frozenset[str]) -> str:
+        """What :func:`moment_of` says of these files as they are now: the quick answer for many."""
+        entries = self._entries
+        for path in paths.difference(entries):
+            entries[path] = _entry(path, self._seen.get(path) or self.identity(path))
+        return _joined(map(entries.__getitem__, paths))
 
     def is_digest(self, path: str, identity: Identity, digest: str) -> bool:
         """Whether the file has this content: by its identity where that did not move, else by reading it."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Literal
 
 from tasks.evidence import STATE_NAME
-from tasks.evidence.receipts import FORMAT, ReceiptStore, UnitReceipt
+from tasks.evidence.receipts import FORMAT, ReceiptStore, UnitReceipt, unsealed
 from tasks.evidence.snapshot import Observer
 
 __all__ = ["Unseen", "receipts_of_original", "unseen_edit"]
@@ -27,7 +26,7 @@ def receipts_of_original(build_dir: Path) -> ReceiptStore | None:
     own = ReceiptStore(build_dir)
     for path in sorted((build_dir / STATE_NAME / "receipts").glob("unit.*.json")):
         try:
-            data = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+            data = unsealed(path.read_text(encoding="utf-8", errors="surrogateescape")) or {}
             home = tuple(data["home"])
         except (OSError, ValueError, KeyError, TypeError):
             continue

@@ -49,7 +49,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 def content(path: Path) -> dict[str, object]:
     """A receipt's parts, to be changed and sealed again: what is wrong then is not the seal."""
-    data: dict[str, object] = json.loads(path.read_text())
+    data: dict[str, object] = json.loads(path.read_text().partition("\n")[0])
     del data["sha256"]
     return data
 
@@ -107,6 +107,21 @@ def test_paths_that_are_no_utf_8_come_back(store: ReceiptStore) -> None:
     found = store.unit("fmha_sm80")
     assert found is not None
     assert list(found.inputs) == [path]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_one_input_is_found_beside_others_whose_names_hold_its_own(store: ReceiptStore, first: bool) -> None:
+    others = ['/"/x.h', '/y, "/x.h', "/x.h2", "/a/x.h", '/": /x.h', "/\\/x.h"]
+    inputs = {path: (ID._replace(inode=number), path) for number, path in enumerate(others)}
+    mine = {"/x.h": (ID, "mine")}
+    store.save_unit(unit(store, inputs={**mine, **inputs} if first else {**inputs, **mine}))
+    found = store.unit("fmha_sm80")
+    assert found is not None
+    assert [found.inputs.get(path) for path in ("/x.h", *others, "/none.h")] == [*mine.values(), *inputs.values(), None]
+    store.save_unit(unit(store, inputs=inputs))
+    without = store.unit("fmha_sm80")
+    assert without is not None
+    assert without.inputs.get("/x.h") is None
 
 
 def test_a_copied_build_directory_has_no_receipts(store: ReceiptStore, tmp_path: Path) -> None:
@@ -176,7 +191,7 @@ def test_what_was_sealed_comes_back(data: dict[str, object]) -> None:
     assert {key: value for key, value in back.items() if key != "sha256"} == {"format": 1, **data}
 
 
-@pytest.mark.parametrize("key", ["unit", "source", "object", "object_identity", "object_digest", "inputs", "recipe",
+@pytest.mark.parametrize("key", ["unit", "source", "object", "object_identity", "object_digest", "moment", "recipe",
                                  "built", "withdrawn", "home"])
 def test_a_receipt_without_one_of_its_parts_is_none(store: ReceiptStore, tmp_path: Path, key: str) -> None:
     store.save_unit(unit(store))
@@ -188,8 +203,7 @@ def test_a_receipt_without_one_of_its_parts_is_none(store: ReceiptStore, tmp_pat
     assert store.unit("fmha_sm80") is None
 
 
-@pytest.mark.parametrize(("key", "value"), [("object_identity", [1, 2]), ("inputs", []), ("inputs", {"/a": 1}),
-                                            ("inputs", {"/a": [[1], "x"]}), ("built", "x"), ("recipe", 1),
+@pytest.mark.parametrize(("key", "value"), [("object_identity", [1, 2]), ("built", "x"), ("recipe", 1),
                                             ("object_identity", None), ("unit", "another")])
 def test_a_receipt_with_a_wrong_part_is_none(store: ReceiptStore, tmp_path: Path, key: str, value: object) -> None:
     store.save_unit(unit(store))

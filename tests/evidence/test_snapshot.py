@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tasks.evidence import snapshot
-from tasks.evidence.snapshot import Identity, Observer, clock_ns, identity_of, settle
+from tasks.evidence.snapshot import Identity, Observer, clock_ns, identity_of, moment_of, settle
 
 
 @pytest.fixture
@@ -196,9 +196,21 @@ def test_one_moved_file_among_many_is_noticed(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.h" for number in range(3)]
     for file in files:
         file.write_text("1")
-    known = {str(file): (identity(file), "") for file in files}
-    assert Observer().unmoved(known)
+    known = moment_of({str(file): identity(file) for file in files})
+    paths = frozenset(map(str, files))
+    assert Observer().moment(paths) == known
+    assert Observer().moment(paths | {str(tmp_path / "4.h")}) != known, "a missing file is one too"
+    assert Observer().moment(paths - {str(files[2])}) != known
     files[1].write_text("2")
-    assert not Observer().unmoved(known)
+    assert Observer().moment(paths) != known
     files[1].unlink()
-    assert not Observer().unmoved(known)
+    assert Observer().moment(paths) != known
+
+
+@pytest.mark.parametrize("field", range(5))
+def test_every_part_of_an_identity_counts_in_a_moment(tmp_path: Path, field: int) -> None:
+    file = tmp_path / "a.h"
+    file.write_text("1")
+    was = list(identity(file))
+    was[field] += 1
+    assert Observer().moment(frozenset([str(file)])) != moment_of({str(file): Identity(*was)})

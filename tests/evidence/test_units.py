@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tasks.evidence.chain import UnitFacts, UnitJudgement, judge_unit, link_of_objects, worst
-from tasks.evidence.receipts import UnitReceipt
+from tasks.evidence.receipts import ReceiptStore, UnitReceipt
 from tasks.evidence.snapshot import Identity, Observer
 
 
@@ -87,6 +87,20 @@ def test_an_edit_with_an_mtime_from_long_ago_disproves(unit: Unit) -> None:
     unit.header.write_text("edited")
     os.utime(unit.header, (1, 1))
     assert unit.judge().verdict == "stale"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_edited_source_disproves_and_a_touched_one_does_not(unit: Unit, tmp_path: Path, kept: bool) -> None:
+    if kept:
+        store = ReceiptStore(tmp_path)
+        assert unit.receipt is not None
+        store.save_unit(unit.receipt._replace(home=store.home))
+        unit.receipt = store.unit("u")
+    os.utime(unit.source, (1, 1))
+    assert unit.judge().verdict == "fresh"
+    unit.source.write_text(unit.source.read_text().upper())
+    judged = unit.judge()
+    assert (judged.verdict, judged.changed) == ("stale", (str(unit.source),))
 
 
 def test_a_header_that_has_its_old_content_again_is_proof(unit: Unit) -> None:

@@ -140,9 +140,10 @@ class World:
         """Bind the receipts that lie there to this folder: where a copy of all of it was put back in its place."""
         stat = self.build_dir.stat()
         for path in (self.state / "receipts").glob("*.json"):
-            data = json.loads(path.read_text())
+            head, _, inputs = path.read_text().partition("\n")
+            data = json.loads(head)
             del data["sha256"]
-            path.write_text(sealed({**data, "home": [stat.st_dev, stat.st_ino]}))
+            path.write_text(sealed({**data, "home": [stat.st_dev, stat.st_ino]}, inputs))
 
     def configure(self, variant: Variant) -> None:
         """Wipe the build directory and configure it anew."""
