@@ -31,11 +31,25 @@ _PROVIDER = "onnxruntime_providers_cuda"
 _STOCK = """def task_one():
     return {"actions": ["true"], "file_dep": ["dodo.py"], "targets": []}
 """
+# The same dependencies as this project's, in doit's own words.
+_STOCK_EDIT = """from pathlib import Path
+
+HEADERS = [*Path(@FMHA@).glob("*.h"), *Path(@INCLUDE@).glob("part*/*.h")]
+
+
+def task_unit():
+    for unit in sorted(Path(@FMHA@).glob("*.cu")):
+        yield {"name": unit.stem, "actions": [["touch", str(unit)]], "file_dep": [unit, *HEADERS]}
+
+
+def task_build():
+    return {"actions": [@BUILD@], "task_dep": ["unit"]}
+"""
 Timing = tuple[float, float, float]
 
 
 class Bench:
-    """One generated tree, built once with make and once with ninja, under proof in both."""
+    """One generated tree, built once with make and once with ninja, under proof in both; and with make and ccache."""
 
     def __init__(self, folder: Path, units: int, headers: int) -> None:
         self.root = folder / "ort"
@@ -43,13 +57,31 @@ class Bench:
         self.make, self.ninja = self.root / "build/Linux/Make", self.root / "build/Linux/Ninja"
         (folder / "stock").mkdir()
         (folder / "stock/dodo.py").write_text(_STOCK)
-        self._stock = folder / "stock"
         self.environ = clean_environment()
         self.environ.pop("PYTHONDONTWRITEBYTECODE")  # a user's modules are compiled once
+        self.environ["CCACHE_DIR"] = str(folder / "ccache")
         for build_dir, generator in ((self.make, "Unix Makefiles"), (self.ninja, "Ninja")):
-            self.run("cmake", "-G", generator, "-S", str(self.root / "cmake"), "-B", str(build_dir),
-                     "-DCMAKE_BUILD_TYPE=Release")
+            self._configure(build_dir, generator)
             self.doit("rebuild_fmha", build_dir)
+        self.cached = self.root / "build/Cached/Make" if shutil.which("ccache") else None
+        if self.cached is not None:
+            self._configure(self.cached, "Unix Makefiles", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
+            self.plain(self.cached)
+        (folder / "stock-edit").mkdir()
+        words = {"@FMHA@": str(self.root / FMHA), "@INCLUDE@": str(self.root / "include"),
+                 "@BUILD@": self._build_words(self.make)}
+        text = _STOCK_EDIT
+        for mark, value in words.items():
+            text = text.replace(mark, repr(value))
+        (folder / "stock-edit/dodo.py").write_text(text)
+
+    def _configure(self, build_dir: Path, generator: str, *options: str) -> None:
+        self.run("cmake", "-G", generator, "-S", str(self.root / "cmake"), "-B", str(build_dir),
+                 "-DCMAKE_BUILD_TYPE=Release", *options)
+
+    @staticmethod
+    def _build_words(build_dir: Path) -> list[str]:
+        return ["cmake", "--build", str(build_dir), "--target", _PROVIDER, "--parallel", "2"]
 
     def run(self, *words: str, cwd: Path = PROJECT) -> Timing:
         return run(words, cwd, self.environ)
@@ -58,10 +90,10 @@ class Bench:
         return self.run(sys.executable, "-m", "doit", *task.split(), f"ort_root={self.root}", f"build_dir={build_dir}")
 
     def plain(self, build_dir: Path) -> Timing:
-        return self.run("cmake", "--build", str(build_dir), "--target", _PROVIDER, "--parallel", "2")
+        return self.run(*self._build_words(build_dir))
 
-    def stock(self) -> Timing:
-        return self.run(sys.executable, "-m", "doit", cwd=self._stock)
+    def stock(self, name: str = "stock") -> Timing:
+        return self.run(sys.executable, "-m", "doit", cwd=self.root.parent / name)
 
     def unit(self, name: str) -> Path:
         return self.root / FMHA / f"{name}.cu"
@@ -101,9 +133,20 @@ def _nothing_to_do(bench: Bench, rounds: int) -> dict[str, Figure]:
 
 def _edits(bench: Bench, rounds: int) -> dict[str, Figure]:
     header, unit = bench.root / FMHA / "kernel_forward.h", bench.unit("fmha_sm80")
+
+    def edit_then(build: Callable[[], Timing]) -> Callable[[], Timing]:
+        return lambda: bench.edited(header, build)
+
+    cached = bench.cached
     figures = in_turn({
-        "header of four units: doit verify": lambda: bench.edited(header, lambda: bench.doit("verify", bench.make)),
+        "header of four units: doit verify": edit_then(lambda: bench.doit("verify", bench.make)),
         "header of four units: touch, build, compare times": lambda: bench.ritual(header),
+        "header of four units: cmake --build": edit_then(lambda: bench.plain(bench.make)),
+        **({"header of four units: cmake --build behind ccache": edit_then(lambda: bench.plain(cached))}
+           if cached is not None else {}),
+        "header of four units: plain doit graph that touches and builds": edit_then(lambda: bench.stock("stock-edit")),
+        "header of four units: doit verify, Ninja": edit_then(lambda: bench.doit("verify", bench.ninja)),
+        "header of four units: cmake --build, Ninja": edit_then(lambda: bench.plain(bench.ninja)),
         "one unit: doit verify": lambda: bench.edited(unit, lambda: bench.doit("verify", bench.make)),
         "one unit: cmake --build": lambda: bench.edited(unit, lambda: bench.plain(bench.make)),
         "one unit: touch, build, compare times": lambda: bench.ritual(unit),
