@@ -56,11 +56,13 @@ def _judged_by(file: Generated, receipt: GeneratedReceipt | None, output: Identi
         # The times of what a build of ours began to make, and did not finish, tell nothing.
         return True, False
     # Someone else's build made it anew, from inputs that may be gone by now: then the times tell, as far as times can.
-    if observer.digest(file.output) != receipt.digest or (file.of_many and output.inode != receipt.inode):
+    same_inode, same_time = output.inode == receipt.inode, output.mtime_ns == receipt.mtime_ns
+    # One of the two is enough: a copy that was put back with its time (an archive) has another inode.
+    if observer.digest(file.output) != receipt.digest or (file.of_many and not same_inode and not same_time):
         return False, True
     # Its own time alone tells nothing (a touched `build.ninja` keeps a build from running CMake), but a file system
     # gives an inode again, so it may be of another run all the same.
-    return True, file.of_many and output.mtime_ns != receipt.mtime_ns
+    return True, file.of_many and not same_time
 
 
 def outdated(files: Iterable[Generated], receipts: Mapping[str, GeneratedReceipt],

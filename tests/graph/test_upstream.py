@@ -88,6 +88,17 @@ def test_touched_build_files_hide_no_edit(kept: Tree) -> None:
     assert link(kept, 1)["verdict"] == "unproven"
 
 
+def test_build_files_that_an_archive_brought_back_leave_nothing_open(kept: Tree, tmp_path: Path) -> None:
+    append(provider_script(kept), "# nothing new\n")
+    assert kept.doit("verify").status == 0
+    for name in ("Makefile", "build.ninja", "CMakeCache.txt"):
+        if (path := kept.build_dir / name).exists():
+            # The original keeps its inode from being given again.
+            shutil.copy2(path.rename(path.with_name("original")), path)
+            (kept.build_dir / "original").rename(tmp_path / name)
+    assert kept.verdict() == "fresh"
+
+
 def test_cmake_run_by_hand_after_the_edit_leaves_nothing_open(kept: Tree) -> None:
     append(provider_script(kept), "# nothing new\n")
     kept.configure()
