@@ -91,7 +91,6 @@ def test_touched_build_files_hide_no_edit(kept: Tree) -> None:
 def test_files_put_back_from_a_copy_with_their_times_are_no_change(kept: Tree) -> None:
     append(provider_script(kept), "# nothing new\n")
     assert kept.doit("verify").status == 0
-    # The one of many that CMake says it writes last.
     made = kept.build_dir / ("build.ninja" if kept.generator == "Ninja" else "Makefile")
     for path in (made, provider_script(kept)):
         aside = path.with_suffix(".aside")
