@@ -216,8 +216,7 @@ class _Kept:
         return True
 
     def _same_scan(self, number: int, path: str) -> bool:
-        from tasks.closure.directives import scan
-        from tasks.closure.resolve import read_source
+        from tasks.closure.directives import read_source, scan
 
         names, scans = self._parsed_scans()
         found = scan(read_source(path))

@@ -10,7 +10,17 @@ import os
 import re
 from typing import NamedTuple
 
-__all__ = ["Directive", "FileScan", "scan", "unspliced", "visible"]
+__all__ = ["Directive", "FileScan", "read_source", "scan", "unspliced", "visible"]
+
+
+def read_source(path: str) -> bytes:
+    """A file's content; none where it cannot be read."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError:
+        # Vanished or unreadable since it was found: its own stamp tells the difference later.
+        return b""
 
 
 class Directive(NamedTuple):

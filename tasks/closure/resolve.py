@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from tasks.checkout.reading import Stamp
 from tasks.closure.catalogue import Catalogue, Closure
-from tasks.closure.directives import Directive, FileScan, scan
+from tasks.closure.directives import Directive, FileScan, read_source, scan
 from tasks.closure.disk import Disk
 from tasks.closure.macros import Definition, identifiers, meant, read_define, read_option
 from tasks.closure.names import Search
 from tasks.closure.reach import Reach, bits
 
-__all__ = ["NOTHING", "KnownScans", "Resolver", "read_source"]
+__all__ = ["NOTHING", "KnownScans", "Resolver"]
 
 
 class KnownScans(NamedTuple):
@@ -109,16 +109,6 @@ class _Files:
                 self._definers.setdefault(defined, []).append((node, rest))
         self._unindexed = []
         return self._definers.get(name, [])
-
-
-def read_source(path: str) -> bytes:
-    """A file's content; none where it cannot be read."""
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read()
-    except OSError:
-        # Vanished or unreadable since it was found: its own stamp tells the difference later.
-        return b""
 
 
 @lru_cache(maxsize=4096)

@@ -56,10 +56,13 @@ class UnitReceipt(NamedTuple):
 
 
 class _KeptInputs(Mapping[str, "tuple[Identity, str]"]):
-    """Inputs as a sealed receipt holds them, with the receipt's `moment`. Taken apart only for all of them."""
+    """Inputs as a sealed receipt holds them, with the receipt's `moment`. Taken apart only for who asks for many."""
+
+    _FEW = 4
 
     def __init__(self, text: str, moment: str) -> None:
         self._text = text
+        self._asked = 0
         self.moment = moment
 
     @cached_property
@@ -67,7 +70,8 @@ class _KeptInputs(Mapping[str, "tuple[Identity, str]"]):
         return {path: (Identity(*identity), digest) for path, (identity, digest) in json.loads(self._text).items()}
 
     def __getitem__(self, path: str) -> tuple[Identity, str]:
-        if "_known" in self.__dict__:
+        self._asked += 1
+        if self._asked > self._FEW:
             return self._known[path]
         # A quotation mark after a space begins a text: those within one have a backslash before them.
         _, key, after = f" {self._text[1:]}".partition(f" {json.dumps(path)}: ")

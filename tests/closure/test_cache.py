@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tasks.checkout import reading
-from tasks.closure import cache, disk, resolve
+from tasks.closure import cache, directives, disk, resolve
 from tasks.closure.cache import ClosureCache
 from tasks.closure.catalogue import Closure
 from tests.closure.forest import Forest
@@ -71,7 +71,8 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         read.append(os.path.basename(path))
         return Path(path).read_bytes()
 
-    monkeypatch.setattr(resolve, "read_source", noting)
+    for module in (resolve, directives):
+        monkeypatch.setattr(module, "read_source", noting)
     return read
 
 

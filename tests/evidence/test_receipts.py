@@ -115,9 +115,12 @@ def test_one_input_is_found_beside_others_whose_names_hold_its_own(store: Receip
     inputs = {path: (ID._replace(inode=number), path) for number, path in enumerate(others)}
     mine = {"/x.h": (ID, "mine")}
     store.save_unit(unit(store, inputs={**mine, **inputs} if first else {**inputs, **mine}))
-    found = store.unit("fmha_sm80")
+    for path, known in {**mine, **inputs, "/none.h": None}.items():
+        found = store.unit("fmha_sm80")
+        assert found is not None
+        assert found.inputs.get(path) == known
     assert found is not None
-    assert [found.inputs.get(path) for path in ("/x.h", *others, "/none.h")] == [*mine.values(), *inputs.values(), None]
+    assert [found.inputs.get(path) for path in (*mine, *inputs, "/none.h")] == [*mine.values(), *inputs.values(), None]
     store.save_unit(unit(store, inputs=inputs))
     without = store.unit("fmha_sm80")
     assert without is not None
