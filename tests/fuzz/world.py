@@ -143,6 +143,8 @@ class World:
             head, _, inputs = path.read_text().partition("\n")
             data = json.loads(head)
             del data["sha256"]
+            for output, known in data.get("outputs", {}).items():
+                known[0] = Path(output).stat().st_ino
             path.write_text(sealed({**data, "home": [stat.st_dev, stat.st_ino]}, inputs))
 
     def configure(self, variant: Variant) -> None:
