@@ -219,7 +219,11 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
         again = after.units.get(name)
         moved = [name] if again is None else _moved_inputs(before, unit, again, ended)
         if moved:
-            _note_moved(name, moved, store.unit(name), result)
+            known = store.unit(name)
+            if again is not None and judge_unit(again.facts, known, ended).verdict == "fresh":
+                # All was put back meanwhile, and these very bytes were compiled from it before.
+                continue
+            _note_moved(name, moved, known, result)
         digest = Observer().digest(unit.facts.object)
         if digest is None or identity_of(unit.facts.object) != now:
             continue

@@ -120,4 +120,4 @@ def test_why_lists_the_units_where_the_name_is_not_one(built: Built) -> None:
         assert done.returncode == 1
         assert "fmha_sm50, fmha_sm80" in done.stdout + done.stderr
         assert "Traceback" not in done.stdout + done.stderr
-    assert "doit why fmha_sm80" in done.stdout + done.stderr
+    assert "dodo.py why fmha_sm80" in done.stdout + done.stderr

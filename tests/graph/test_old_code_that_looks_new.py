@@ -174,6 +174,21 @@ def test_an_edit_undone_while_the_compiler_reads_is_not_called_fresh(tree: Tree)
     assert tree.is_current()
 
 
+def test_an_object_of_an_edit_that_was_undone_is_proved_by_its_bytes_where_it_was_before(tree: Tree) -> None:
+    """The unit is compiled though it need not be, from what is undone by now; its bytes are those of the proved one."""
+    source = tree.unit_files()["multihead_attention"]["source"]
+    kept = tree.root / "kept"
+    before = tree.identities()
+    tree.object("fmha_sm80").unlink()
+    command = wrapper(tree, f'cp -p "{source}" "{kept}"; echo "// a moment" >> "{source}"\n'
+                            f'"{tree.root}/build.sh" "$@"; status=$?\n'
+                            f'cat "{kept}" > "{source}"; touch -r "{kept}" "{source}"; rm "{kept}"; exit $status')
+    done = tree.doit("rebuild_fmha", env={"FMHA_BUILD_COMMAND": command})
+    assert done.status == 0, done.text
+    assert tree.remade(before) == {"fmha_sm80", "multihead_attention"}
+    assert tree.verdict() == "fresh"
+
+
 def test_a_build_command_that_hides_a_failed_compile_is_found_out(tree: Tree) -> None:
     with tree.header("kernel_forward").open("a") as file:
         file.write("\n#error kernel_is_broken\n")
@@ -383,7 +398,9 @@ def test_a_database_with_a_row_that_is_no_json_is_set_aside(make_tree: Tree) -> 
     database = make_tree.build_dir / ".fmha" / "doit.sqlite3"
     with sqlite3.connect(database) as connection:
         connection.execute("update doit set task_data = '{broken'")
-    done = make_tree.doit("status")
+    # What only looks does not read it.
+    assert make_tree.doit("status").status == 0
+    done = make_tree.doit("verify")
     assert done.status == 0, done.text
     assert "damaged" in done.text
 
