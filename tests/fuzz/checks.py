@@ -48,6 +48,8 @@ class Judge:
         after = world.artifacts()
         changed = model.compiled(before, after, world.seen(), quiet=True)
         world.figures.recompiled += len(changed)
+        # A run of CMake copies the third-party headers again, also over an edit.
+        allowed |= {name for name, unit in world.units().items() if unit.content != units[name].content}
         faults = []
         if idle and after != before:
             faults.append(f"everything was fresh, but a rebuild wrote {sorted(changed) or 'the provider'}")
