@@ -55,9 +55,9 @@ class BuildResult:
     `from_cache` holds sources whose object a launcher took from its cache, `launchers` tells what they did.
     `same_bytes` is what it means that an object of nvcc has the bytes of the one before: nvcc itself never writes
     them twice, behind sccache it does. `moved` has a unit's inputs that were written while it was compiled, `rewritten`
-    those of them that were so at its compile before, too. `restored` and `unclear` list the units whose object got no
-    receipt for it, `broken` those whose object is none, `not_made` the generated headers that were to be made again,
-    and were not.
+    those of them that were so at its compile before, too; `proved` the receipt that it had before either. `restored`
+    and `unclear` list the units whose object got no receipt for it, `broken` those whose object is none, `not_made` the
+    generated headers that were to be made again, and were not.
     """
 
     status: int = 0
@@ -70,6 +70,7 @@ class BuildResult:
     recompiled: list[str] = field(default_factory=list)
     not_rewritten: list[str] = field(default_factory=list)
     moved: dict[str, list[str]] = field(default_factory=dict)
+    proved: dict[str, UnitReceipt | None] = field(default_factory=dict)
     restored: list[str] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
     rewritten: list[str] = field(default_factory=list)
@@ -220,8 +221,10 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
         moved = [name] if again is None else _moved_inputs(before, unit, again, ended)
         if moved:
             known = store.unit(name)
-            if again is not None and judge_unit(again.facts, known, ended).verdict == "fresh":
+            proved = result.proved.setdefault(name, known)
+            if proved and again is not None and judge_unit(again.facts, proved, ended).verdict == "fresh":
                 # All was put back meanwhile, and these very bytes were compiled from it before.
+                store.save_unit(proved)
                 continue
             _note_moved(name, moved, known, result)
         digest = Observer().digest(unit.facts.object)
