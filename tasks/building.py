@@ -85,7 +85,7 @@ class _Build:
         self._listener = listener
         self._state = state_folder(survey.location.build_dir)
         self._targets = targets
-        self._headers = Aside(self._state / "previous")
+        self._aside = Aside(self._state)
         self._commands = commands_for(survey, targets)
         # Digests of every object that nvcc made of a unit and that is no more: whoever kept one can put it back.
         self._former = {name: {digest} for name, digest in former.items()}
@@ -103,11 +103,11 @@ class _Build:
             forced = [*forced, *self._force_changed(forced)]
             # Headers may be made otherwise by the new build files.
             regeneration = Regeneration(self._survey, self._store)
-        self._headers.move(regeneration.pending.headers)
+        self._aside.move(regeneration.pending.headers)
         try:
             after = self._rounds()
         finally:
-            self._headers.restore()
+            self._aside.restore()
         if self.result.status == 0:
             regeneration.built(after)
         self.result.not_rewritten = [name for name in forced if name not in self.result.recompiled]
@@ -213,7 +213,7 @@ class _Build:
 
         A build that fails may fail for that: it would not, had nobody moved them.
         """
-        back = self._headers.restore()
+        back = self._aside.restore()
         self.result.not_made += map(str, back)
         if back and self.result.status != 0:
             self._listener.say(f"{', '.join(path.name for path in back)}: not made by this build, so put back")
@@ -256,12 +256,11 @@ class _Build:
             return
         names = ", ".join(Path(path).name for path in unproved)
         self._listener.say(f"{names}: not linked from these objects by this build, so moved aside and linked again")
-        aside = Aside(self._state / "previous")
-        aside.move(unproved)
+        self._aside.move(unproved)
         try:
             self._run_commands()
         finally:
-            aside.restore()
+            self._aside.restore()
         if self.result.status == 0:
             write_link_receipt(before, after, self._store)
 

@@ -42,7 +42,7 @@ def _take(session: Session) -> None:
     if not waits:
         _require_room(session)
     session.lock.acquire(waits)
-    back = Aside(session.state / "previous").restore()
+    back = Aside(session.state).restore()
     if back:
         session.say(f"   put back, since a build that moved them was killed: {', '.join(path.name for path in back)}")
     session.forget_judgement()

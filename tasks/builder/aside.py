@@ -12,11 +12,12 @@ __all__ = ["Aside"]
 class Aside:
     """Files moved out of the way, so that the build tool makes them; put back where it does not.
 
-    Below `folder` each lies at its own absolute path: so what a killed run has left there is known for what it is.
+    In the build directory's `state` folder each lies at its own absolute path: so what a killed run has left there is
+    known for what it is.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / "by-path"
+    def __init__(self, state: Path) -> None:
+        self._folder = state / "previous" / "by-path"
 
     def move(self, outputs: Iterable[str]) -> None:
         """Move those that exist into the folder, which is made."""
