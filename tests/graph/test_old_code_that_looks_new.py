@@ -189,6 +189,25 @@ def test_an_object_of_an_edit_that_was_undone_is_proved_by_its_bytes_where_it_wa
     assert tree.verdict() == "fresh"
 
 
+def test_an_edit_undone_between_two_compiles_of_one_build_is_proved_by_the_bytes_from_before_both(tree: Tree) -> None:
+    """The build writes a header of its own at first, so it compiles twice: from the edit, and from what was there."""
+    source = tree.unit_files()["multihead_attention"]["source"]
+    written, kept = tree.build_dir / "onnxruntime_config.h", tree.root / "kept"
+    before = tree.identities()
+    tree.object("fmha_sm80").unlink()
+    command = wrapper(tree, f'if [ ! -e "{kept}" ]; then cp -p "{source}" "{kept}"; echo "int more;" >> "{source}"\n'
+                            f'cat "{written}" > "{kept}.h"; cat "{kept}.h" > "{written}"\n'
+                            f'else cat "{kept}" > "{source}"; fi\n'
+                            f'"{tree.root}/build.sh" "$@"')
+    done = tree.doit("rebuild_fmha", env={"FMHA_BUILD_COMMAND": command})
+    assert "once more" in done.out, done.text
+    assert done.status == 0, done.text
+    assert {"fmha_sm80", "multihead_attention"} <= tree.remade(before)
+    assert tree.is_current()
+    assert tree.judge()["links"][1]["verdict"] == "fresh"
+    shutil.rmtree(tree.build_dir / ".fmha")  # it would be known for good that a build writes that header
+
+
 def test_a_build_command_that_hides_a_failed_compile_is_found_out(tree: Tree) -> None:
     with tree.header("kernel_forward").open("a") as file:
         file.write("\n#error kernel_is_broken\n")
