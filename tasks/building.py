@@ -141,6 +141,9 @@ class _Build:
             self._former.setdefault(name, set()).add(digest)
 
     def _rounds(self) -> Survey:
+        # What starts a process takes as long to load as the clock takes to tick on after the last touch.
+        import plumbum  # noqa: F401
+
         before = BeforeBuild(self._survey, self._store)
         after = self._round(before)
         if self.result.status == 0 and self._begin_again(before, after):
@@ -157,7 +160,7 @@ class _Build:
 
         A failed build is left as it is: what it changed or added may be what failed.
         """
-        judged = judge(after, self._store)
+        judged = judge(after, self._store, after.seen)
         repeated = self._to_repeat(after, judged)
         # By the CMake run in the build: nobody saw what these were compiled from.
         added = [name for name in judged.unproved if name not in self._survey.units]
@@ -204,7 +207,7 @@ class _Build:
             self._run_commands()
             self._put_headers_back()
         finally:
-            after = read_survey(self._survey.settings, self._environ, self._survey.location)
+            after = self.result.after = read_survey(self._survey.settings, self._environ, self._survey.location)
             write_unit_receipts(before, after, self._store, self._former, self.result)
         return after
 
@@ -238,6 +241,7 @@ class _Build:
     def _run_command(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
         from tasks.builder.run import new_log, run_build
 
+        self.result.after = None
         self.result.log = new_log(self._state / "logs", "build")
         self._listener.say(f"$ {shown(words)}")
         self.result.commands.append(shown(words))
@@ -248,6 +252,8 @@ class _Build:
     def _begins(self, session: int) -> None:
         self._lock.runs(session)
         self._listener.begins(session)
+        # While the build runs: what looks at its objects.
+        import tasks.binary.fingerprint  # noqa: F401
 
     def _link(self, before: BeforeBuild, after: Survey) -> None:
         """The link receipt; where the build tool saw no need to link, it is made to."""

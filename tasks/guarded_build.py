@@ -15,7 +15,7 @@ from tasks.evidence import STATE_NAME
 from tasks.evidence.chain import UnitJudgement, judge_linked, judge_unit
 from tasks.evidence.linking import prove_steps
 from tasks.evidence.receipts import LinkReceipt, ReceiptStore, UnitReceipt
-from tasks.evidence.snapshot import Observer, clock_ns, identity_of, settle
+from tasks.evidence.snapshot import Identity, Observer, clock_ns, identity_of, settle
 from tasks.survey import Survey, WatchedUnit
 from tasks.upstream import Pending, find_pending
 
@@ -57,7 +57,8 @@ class BuildResult:
     them twice, behind sccache it does. `moved` has a unit's inputs that were written while it was compiled, `rewritten`
     those of them that were so at its compile before, too; `proved` the receipt that it had before either. `restored`
     and `unclear` list the units whose object got no receipt for it, `broken` those whose object is none, `not_made` the
-    generated headers that were to be made again, and were not.
+    generated headers that were to be made again, and were not. `after` is a look taken after the last of `commands`,
+    where there was one.
     """
 
     status: int = 0
@@ -76,6 +77,7 @@ class BuildResult:
     rewritten: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     not_made: list[str] = field(default_factory=list)
+    after: Survey | None = None
     seconds: float = 0.0
 
 
@@ -143,25 +145,39 @@ class BeforeBuild:
 
     def __init__(self, survey: Survey, store: ReceiptStore) -> None:
         self.survey = survey
-        settle(survey.inputs)
+        self._receipts = {name: store.unit(name) for name in survey.units}
+        self.old_link = store.link()
+        self.inputs = settle(survey.inputs)
         # Now, by the clock of the file system that the objects will be written to.
         self.clock_ns = clock_ns(state_folder(survey.location.build_dir))
-        receipts = {name: store.unit(name) for name in survey.units}
-        self.old_link = store.link()
-        known = observer_for(receipts.values(), self.old_link)
-        self.inputs = {path: (identity, digest) for path in survey.inputs
-                       if (identity := known.identity(path)) and (digest := known.digest(path))}
+        self._known = observer_for(self._receipts.values(), self.old_link, self.inputs)
+        self._contents: dict[str, tuple[Identity, str] | None] = {}
         objects = {unit.facts.object for unit in survey.units.values()}
-        self.outputs = {path: known.identity(path) for path in objects | {step.output for step in survey.steps}}
+        self.outputs = {path: self._known.identity(path) for path in objects | {step.output for step in survey.steps}}
         # An nvcc object is never the same twice, so equal bytes tell a restored one.
-        self.digests = {unit.facts.object: known.digest(unit.facts.object) for unit in survey.units.values()
+        self.digests = {unit.facts.object: self._known.digest(unit.facts.object) for unit in survey.units.values()
                         if unit.line.language == "CUDA"}
+
+    def content(self, unit: str, path: str) -> tuple[Identity, str] | None:
+        """Identity and digest of an input then, where it has them still; else None.
+
+        Most are what the unit's own receipt says. The others are read only now, of the few units that were compiled.
+        """
+        if path not in self._contents:
+            self._contents[path] = self._content(self.inputs.get(path), self._receipts[unit], path)
+        return self._contents[path]
+
+    def _content(self, then: Identity | None, receipt: UnitReceipt | None, path: str) -> tuple[Identity, str] | None:
+        known = receipt.inputs.get(path) if receipt is not None else None
+        digest = known[1] if known is not None and known[0] == then else self._known.digest(path)
+        # What was read is what was there then only if nobody wrote meanwhile.
+        return (then, digest) if then is not None and digest is not None and identity_of(path) == then else None
 
 
 def _moved_inputs(before: BeforeBuild, unit: WatchedUnit, after: WatchedUnit, now: Observer) -> list[str]:
     """What is not as it was when the build began; `now` is a moment after it ended."""
-    moved = [path for path in sorted(unit.facts.inputs)
-             if path not in before.inputs or now.identity(path) != before.inputs[path][0]]
+    moved = [path for path in sorted(unit.facts.inputs) if path not in before.inputs
+             or now.identity(path) != before.inputs[path] or before.content(unit.name, path) is None]
     moved += sorted(unit.facts.inputs ^ after.facts.inputs)
     moved += [key for key in sorted(unit.facts.recipe.keys() | after.facts.recipe.keys())
               if unit.facts.recipe.get(key) != after.facts.recipe.get(key)]
@@ -199,9 +215,10 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
                         former: Mapping[str, Collection[str]], result: BuildResult) -> None:
     """A receipt for every object that was remade from inputs that did not move.
 
-    `former` holds digests of the objects that a unit had before `before`, by its name.
+    `former` holds digests of the objects that a unit had before `before`, by its name; `after` is of a moment
+    after the build.
     """
-    ended = Observer()
+    ended = Observer(seen=after.seen)
     for name, unit in before.survey.units.items():
         now = identity_of(unit.facts.object)
         if now is None or now == before.outputs[unit.facts.object]:
@@ -236,7 +253,8 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
                 (result.restored if result.same_bytes == "restored" else result.unclear).append(name)
             continue
         # From here on an older receipt describes another object, also where both have the same bytes.
-        inputs = {path: before.inputs[path] for path in unit.facts.inputs if path not in moved}
+        inputs = {path: content for path in unit.facts.inputs
+                  if path not in moved and (content := before.content(name, path)) is not None}
         store.save_unit(UnitReceipt(name, unit.facts.source, unit.facts.object, store.home, now, digest, inputs,
                                     unit.facts.recipe, time.time(), withdrawn=bool(moved), moved=tuple(moved)))
 

@@ -31,7 +31,7 @@ def find_units(session: Session) -> None:
 
 
 def _take(session: Session) -> None:
-    """Take the build directory, where there is room to build; what was seen before a wait counts no more.
+    """Take the build directory, where there is room to build; what was seen before another run's build counts no more.
 
     A refused build leaves nothing behind, not even a lock. Whoever waits asks for room when the wait is over: until
     then the other build has its temporary files there.
@@ -45,7 +45,8 @@ def _take(session: Session) -> None:
     back = Aside(session.state).restore()
     if back:
         session.say(f"   put back, since a build that moved them was killed: {', '.join(path.name for path in back)}")
-    session.forget_judgement()
+    if back or session.somebody_built():
+        session.forget_judgement()
     if waits:
         try:
             _require_room(session)
@@ -97,7 +98,7 @@ def guarded_build(session: Session, targets: list[str]) -> BuildResult:
         _show_plan(session, targets)
         raise UserError("dry run: nothing was touched or built.", session.command(session.task))
     _take(session)
-    # As it is since the lock was taken. What moves until the build's own snapshot is found after the build.
+    # As it is since the last build. What moves until this one's own snapshot is found after it.
     survey = session.survey()
     expected = _unproved(session)
     try:
@@ -111,6 +112,8 @@ def guarded_build(session: Session, targets: list[str]) -> BuildResult:
         session.lock.release()
         session.forget_judgement()
     session.notes.result = result
+    if result.after is not None:
+        session.adopt(result.after)
     for line in result.launchers:
         session.say(f"   {line}")
     if result.status != 0:

@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tasks.checkout.locate import Location
     from tasks.evidence.receipts import ReceiptStore
     from tasks.evidence.runs import RunStore
+    from tasks.evidence.snapshot import Identity
     from tasks.guarded_build import BuildResult, Judged
     from tasks.survey import Survey
 
@@ -58,6 +59,9 @@ class Session:
         self.ignored: tuple[str, ...] = ()
         self._survey: Survey | None = None
         self._judged: Judged | None = None
+        # The build lock's note when the survey began, and what may be taken from it without asking the files again.
+        self._note: Identity | None = None
+        self._seen: Mapping[str, Sequence[int]] | None = None
 
     @cached_property
     def settings(self) -> Settings:
@@ -126,9 +130,18 @@ class Session:
         if again or self._survey is None:
             from tasks.survey import read_survey
 
+            self._note = self.lock.note()
             self._survey = read_survey(self.settings, self.environ, self.location)
-            self._judged = None
+            self._judged, self._seen = None, self._survey.seen
         return self._survey
+
+    def adopt(self, survey: Survey) -> None:
+        """Take the look of a build at what it left for the last one; its files are asked for once more."""
+        self._note, self._survey, self._judged, self._seen = self.lock.note(), survey, None, None
+
+    def somebody_built(self) -> bool:
+        """Whether another run held the lock between the last look and the moment when this one took it."""
+        return self._note != self.lock.found
 
     def judged(self, again: bool = False) -> Judged:
         """The receipts' judgement on :meth:`survey`; `again` looks at every file once more."""
@@ -137,7 +150,7 @@ class Session:
             from tasks.guarded_build import judge
 
             # Nothing waits or builds between the two: whatever does makes both be forgotten.
-            self._judged = judge(survey, self.store, survey.seen)
+            self._judged = judge(survey, self.store, self._seen)
             if self.notes.result is not None and self.notes.result.complete:
                 # This run has built: what only a build can tell is told.
                 pending = self._judged.pending._replace(unnamed=())

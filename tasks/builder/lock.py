@@ -7,16 +7,14 @@ build is written down too, and living processes of that session count as holders
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tasks.errors import UserError
-
-if TYPE_CHECKING:
-    from filelock import FileLock
+from tasks.evidence.snapshot import Identity, identity_of
 
 __all__ = ["BuildLock", "holder"]
 
@@ -67,38 +65,31 @@ class BuildLock:
     def __init__(self, state: Path, command: str = "doit TASK") -> None:
         self._command = command
         self._state = state
-        self._lock: FileLock | None = None
+        self._descriptor: int | None = None
         self._since = 0.0
+        #: :meth:`note` at the moment when the lock was taken.
+        self.found: Identity | None = None
 
     @property
     def held(self) -> bool:
         """Whether this process holds the lock."""
-        return self._lock is not None
+        return self._descriptor is not None
+
+    def note(self) -> Identity | None:
+        """Of the note that whoever takes the lock or gives it back writes: the same as before means that nobody did."""
+        return identity_of(_holder_file(self._state))
 
     def acquire(self, wait: bool) -> None:
         """Take the lock; :class:`UserError` that names the holder where it is taken and `wait` is false."""
-        if self._lock is not None:
+        if self.held:
             return
-        from filelock import FileLock, Timeout
-
         try:
             self._state.mkdir(exist_ok=True)
         except OSError as error:
             raise UserError(f"{self._state} cannot be made: {error.strerror}.",
                             "building needs a writable build directory: build_dir=/path") from None
-        lock = FileLock(self._state / "lock")
         told = False
-        while True:
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                reason = self._who()
-            else:
-                leftover = self._leftover()
-                if not leftover:
-                    break
-                lock.release()
-                reason = "a build whose doit is gone still runs (processes " + ", ".join(map(str, leftover[:5])) + ")"
+        while (reason := self._try()) is not None:
             if not wait:
                 raise UserError(f"{self._state.parent} is being built: {reason}.",
                                 f"wait for it: {self._command} wait=1")
@@ -106,19 +97,38 @@ class BuildLock:
                 print(f"waiting: {reason}", flush=True)
                 told = True
             time.sleep(_POLL_S)
-        self._lock, self._since = lock, time.time()
+        self.found, self._since = self.note(), time.time()
         self._write(None)
+
+    def _try(self) -> str | None:
+        """Take the lock where it is free; else who has it."""
+        descriptor = os.open(self._state / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            leftover = self._leftover()
+            if not leftover:
+                self._descriptor, descriptor = descriptor, -1
+                return None
+        except BlockingIOError:
+            return self._who()
+        except OSError as error:
+            raise UserError(f"{self._state / 'lock'} cannot be locked: {error.strerror}.",
+                            "building needs a file system with locks (flock): build_dir=/path") from None
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+        return "a build whose doit is gone still runs (processes " + ", ".join(map(str, leftover[:5])) + ")"
 
     def release(self) -> None:
         """Give the lock back; without effect where it is not held."""
-        if self._lock is not None:
+        if self._descriptor is not None:
             self._write(None, ended=True)
-            self._lock.release()
-            self._lock = None
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def descriptor(self) -> int | None:
         """The descriptor that a child must inherit."""
-        return self._lock._context.lock_file_fd if self._lock is not None else None
+        return self._descriptor
 
     def runs(self, session: int) -> None:
         """Write down the session of a build that was started under the lock."""

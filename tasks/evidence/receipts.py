@@ -132,13 +132,15 @@ class GeneratedReceipt(NamedTuple):
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file as a whole: a reader sees the old or the new content, also after a crash."""
+    """Replace a file as a whole: a reader sees the old or the new content, also where the writer is killed.
+
+    Nothing is forced to the disk, which beside a build can take seconds: after a power cut the old content, or one
+    that was cut short, is there. The first is judged beside the files as they are then, the second is none.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
         # A write that fails (a full disk) does not say where.

@@ -11,7 +11,7 @@ import hashlib
 import os
 import struct
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,17 +139,20 @@ def clock_ns(folder: Path) -> int:
     return probe.stat().st_mtime_ns
 
 
-def settle(paths: Iterable[str]) -> None:
-    """Wait until no file's ctime lies within a clock tick of now.
+def settle(paths: Collection[str]) -> dict[str, Identity]:
+    """The identity of each file that is there, asked for when none of them was written within the last clock tick.
 
-    A write within the tick of an earlier look leaves the identity as it was, so a snapshot is only
-    taken of files that have been quiet for a tick. Files from the future (a server's clock) cannot
-    be waited for; the wait is limited to 2.5 s.
+    A write within the tick of an earlier look leaves the identity as it was: from here on, one that did not move
+    means a content that did not. Files from the future (a server's clock) cannot be waited for; the wait is
+    limited to 2.5 s.
     """
     deadline = time.monotonic() + _SETTLE_LIMIT_S
-    times = [identity.ctime_ns for path in paths if (identity := identity_of(path))]
-    now = time.time_ns()
-    # One file from the future says nothing of the others.
-    newest = max((ctime for ctime in times if ctime <= now), default=0)
-    while 0 <= time.time_ns() - newest < _TICK_NS and time.monotonic() < deadline:
-        time.sleep(_TICK_NS / 1e9)
+    while True:
+        began = time.time_ns()
+        found = {path: identity for path in paths if (identity := identity_of(path))}
+        now = time.time_ns()
+        # One file from the future says nothing of the others.
+        newest = max((identity.ctime_ns for identity in found.values() if identity.ctime_ns <= now), default=0)
+        if began - newest >= _TICK_NS or time.monotonic() >= deadline:
+            return found
+        time.sleep(max(0, _TICK_NS - (now - newest)) / 1e9)

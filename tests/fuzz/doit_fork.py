@@ -29,7 +29,7 @@ def preload() -> None:
 
     for module in pkgutil.walk_packages(tasks.__path__, "tasks."):
         importlib.import_module(module.name)
-    for name in ("filelock", "psutil", "plumbum", "rich.console", "rich.table", "rich.progress", "sqlite3",
+    for name in ("psutil", "plumbum", "rich.console", "rich.table", "rich.progress", "sqlite3",
                  "elftools.elf.elffile", "doit.doit_cmd", "doit.cmd_run", "multiprocessing"):
         importlib.import_module(name)
 

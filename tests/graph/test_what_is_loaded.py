@@ -12,8 +12,8 @@ import pytest
 from tests.support import PROJECT, Tree, clean_environment
 
 # What only a build, a test run, device code or a mistake needs.
-_HEAVY = {"plumbum", "psutil", "filelock", "rich", "difflib", "elftools", "tasks.building", "tasks.builder.run",
-          "tasks.builder.lock", "tasks.box.space", "tasks.binary.elf", "tasks.gtest", "tasks.closure.resolve",
+_HEAVY = {"plumbum", "psutil", "rich", "difflib", "elftools", "tasks.building", "tasks.builder.run",
+          "tasks.box.space", "tasks.binary.elf", "tasks.gtest", "tasks.closure.resolve",
           "tasks.checkout.makefiles", "tasks.checkout.ninja"}
 
 
