@@ -140,6 +140,10 @@ class _Build:
         if digest is not None:
             self._former.setdefault(name, set()).add(digest)
 
+    def _remember_all(self, before: BeforeBuild) -> None:
+        for name, unit in before.survey.units.items():
+            self._remember(name, before.digests.get(unit.facts.object))
+
     def _rounds(self) -> Survey:
         # What starts a process takes as long to load as the clock takes to tick on after the last touch.
         import plumbum  # noqa: F401
@@ -150,9 +154,9 @@ class _Build:
             self._survey, self.result.moved, self.result.rewritten = after, {}, []
             before = BeforeBuild(after, self._store)
             after = self._round(before)
-        self._note_code(after)
         if self.result.status == 0:
-            self._link(before, after)
+            after = self._link(before, after)
+        self._note_code(after)
         return after
 
     def _begin_again(self, before: BeforeBuild, after: Survey) -> bool:
@@ -171,8 +175,7 @@ class _Build:
             self._listener.say(f"new since this build began, so compiled once more: {', '.join(added)}")
         if not repeated and not added:
             return False
-        for name, unit in self._survey.units.items():
-            self._remember(name, before.digests.get(unit.facts.object))
+        self._remember_all(before)
         for name in (*repeated, *added):
             if name in after.units:
                 self._force(after.units[name])
@@ -207,8 +210,13 @@ class _Build:
             self._run_commands()
             self._put_headers_back()
         finally:
-            after = self.result.after = read_survey(self._survey.settings, self._environ, self._survey.location)
-            write_unit_receipts(before, after, self._store, self._former, self.result)
+            after = self._look_again(before)
+        return after
+
+    def _look_again(self, before: BeforeBuild) -> Survey:
+        """What the commands since then left, with receipts for the objects."""
+        after = self.result.after = read_survey(self._survey.settings, self._environ, self._survey.location)
+        write_unit_receipts(before, after, self._store, self._former, self.result)
         return after
 
     def _put_headers_back(self) -> None:
@@ -255,20 +263,25 @@ class _Build:
         # While the build runs: what looks at its objects.
         import tasks.binary.fingerprint  # noqa: F401
 
-    def _link(self, before: BeforeBuild, after: Survey) -> None:
-        """The link receipt; where the build tool saw no need to link, it is made to."""
+    def _link(self, before: BeforeBuild, after: Survey) -> Survey:
+        """The link receipt; where the build tool saw no need to link, it is made to. What is there then."""
         unproved = write_link_receipt(before, after, self._store)
         if not unproved or any(not Path(path).exists() for path in unproved):
-            return
+            return after
         names = ", ".join(Path(path).name for path in unproved)
         self._listener.say(f"{names}: not linked from these objects by this build, so moved aside and linked again")
+        self._remember_all(before)
+        # The build tool may compile again what it compiled just now (a source from the future).
+        between = BeforeBuild(after, self._store)
         self._aside.move(unproved)
         try:
             self._run_commands()
         finally:
             self._aside.restore()
+            after = self._look_again(between)
         if self.result.status == 0:
             write_link_receipt(before, after, self._store)
+        return after
 
 
 def build(survey: Survey, store: ReceiptStore, lock: BuildLock, targets: Sequence[str], environ: Mapping[str, str],

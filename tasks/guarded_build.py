@@ -211,6 +211,10 @@ def _is_whole(path: str, ended_well: bool) -> bool:
         return False
 
 
+def _is_proof_of(receipt: UnitReceipt, digest: str) -> bool:
+    return receipt.object_digest == digest and not receipt.withdrawn and not receipt.moved
+
+
 def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
                         former: Mapping[str, Collection[str]], result: BuildResult) -> None:
     """A receipt for every object that was remade from inputs that did not move.
@@ -234,25 +238,29 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
             continue
         if name not in result.recompiled:
             result.recompiled.append(name)
+        digest = Observer().digest(unit.facts.object)
+        if digest is None or identity_of(unit.facts.object) != now:
+            continue
         again = after.units.get(name)
         moved = [name] if again is None else _moved_inputs(before, unit, again, ended)
         if moved:
             known = store.unit(name)
             proved = result.proved.setdefault(name, known)
-            if proved and again is not None and judge_unit(again.facts, proved, ended).verdict == "fresh":
-                # All was put back meanwhile, and these very bytes were compiled from it before.
+            is_as_proved = again is not None and judge_unit(again.facts, proved, ended).verdict == "fresh"
+            if not is_as_proved:
+                _note_moved(name, moved, known, result)
+            if proved is not None and (is_as_proved or _is_proof_of(proved, digest)):
+                # These very bytes were compiled from other inputs before: proof again where those are put back.
                 store.save_unit(proved)
                 continue
-            _note_moved(name, moved, known, result)
-        digest = Observer().digest(unit.facts.object)
-        if digest is None or identity_of(unit.facts.object) != now:
-            continue
         if unit.line.language == "CUDA" and result.same_bytes != "compiled" and digest in (
                 before.digests.get(unit.facts.object), *former.get(name, ())):
             if not moved:
                 (result.restored if result.same_bytes == "restored" else result.unclear).append(name)
             continue
         # From here on an older receipt describes another object, also where both have the same bytes.
+        if not moved:
+            result.moved.pop(name, None)
         inputs = {path: content for path in unit.facts.inputs
                   if path not in moved and (content := before.content(name, path)) is not None}
         store.save_unit(UnitReceipt(name, unit.facts.source, unit.facts.object, store.home, now, digest, inputs,

@@ -189,10 +189,11 @@ def test_an_object_of_an_edit_that_was_undone_is_proved_by_its_bytes_where_it_wa
     assert tree.verdict() == "fresh"
 
 
-def test_an_edit_undone_between_two_compiles_of_one_build_is_proved_by_the_bytes_from_before_both(tree: Tree) -> None:
+def test_an_edit_undone_between_two_compiles_of_one_build_is_proved_by_the_bytes_from_before_both(
+        tree: Tree, tmp_path: Path) -> None:
     """The build writes a header of its own at first, so it compiles twice: from the edit, and from what was there."""
     source = tree.unit_files()["multihead_attention"]["source"]
-    written, kept = tree.build_dir / "onnxruntime_config.h", tree.root / "kept"
+    written, kept = tree.build_dir / "onnxruntime_config.h", tmp_path / "kept"
     before = tree.identities()
     tree.object("fmha_sm80").unlink()
     command = wrapper(tree, f'if [ ! -e "{kept}" ]; then cp -p "{source}" "{kept}"; echo "int more;" >> "{source}"\n'
@@ -206,6 +207,41 @@ def test_an_edit_undone_between_two_compiles_of_one_build_is_proved_by_the_bytes
     assert tree.is_current()
     assert tree.judge()["links"][1]["verdict"] == "fresh"
     shutil.rmtree(tree.build_dir / ".fmha")  # it would be known for good that a build writes that header
+
+
+def test_an_edit_undone_after_a_compile_that_had_not_seen_it_leaves_the_object_proved_by_its_bytes(tree: Tree) -> None:
+    source = Path(tree.unit_files()["multihead_attention"]["source"])
+    text, before = source.read_text(), tree.identities()
+    tree.object("fmha_sm80").unlink()
+    command = wrapper(tree, f'touch "{source}"; "{tree.root}/build.sh" "$@" && echo "int more;" >> "{source}"')
+    done = tree.doit("rebuild_fmha", env={"FMHA_BUILD_COMMAND": command})
+    assert done.status == 1, done.text
+    assert "edited while multihead_attention was being compiled" in done.text
+    assert tree.remade(before) == {"fmha_sm80", "multihead_attention"}
+    assert tree.unit_files()["multihead_attention"]["verdict"] == "stale"
+    source.write_text(text)
+    assert tree.verdict() == "fresh"
+
+
+def test_a_unit_that_is_compiled_again_by_the_repeated_link_is_judged_by_that_compile(
+        make_tree: Tree, tmp_path: Path) -> None:
+    """Make compiles a source from the future in every build, and links nothing into a provider from there."""
+    tree = make_tree
+    source, header = Path(tree.unit_files()["fmha_sm80"]["source"]), tree.header("kernel_forward")
+    provider, kept = tree.build_dir / "libonnxruntime_providers_cuda.so", tmp_path / "kept"
+    ahead = time.time() + 10_000
+    os.utime(source, (ahead, ahead))
+    tree.object("fmha_sm75").unlink()
+    command = wrapper(tree, f'if [ ! -e "{kept}" ]; then cp -p "{header}" "{kept}"\n'
+                            f'sed -i "s/REVISION [0-9]*/REVISION 66/" "{header}"\n'
+                            f'else cat "{kept}" > "{header}"; touch -r "{kept}" "{header}"; fi\n'
+                            f'"{tree.root}/build.sh" "$@"')
+    os.utime(provider, (ahead, ahead))
+    done = tree.doit("rebuild_fmha", env={"FMHA_BUILD_COMMAND": command})
+    assert "linked again" in done.out, done.text
+    os.utime(source)
+    assert tree.built_revisions()["fmha_sm80"]["kernel_forward"] == tree.revision("kernel_forward")
+    assert tree.unit_files()["fmha_sm80"]["verdict"] == "fresh", done.text
 
 
 def test_a_build_command_that_hides_a_failed_compile_is_found_out(tree: Tree) -> None:
