@@ -61,20 +61,20 @@ class _KeptInputs(Mapping[str, "tuple[Identity, str]"]):
     _FEW = 4
 
     def __init__(self, text: str, moment: str) -> None:
-        self._text = text
         self._asked = 0
+        self.text = text
         self.moment = moment
 
     @cached_property
     def _known(self) -> dict[str, tuple[Identity, str]]:
-        return {path: (Identity(*identity), digest) for path, (identity, digest) in json.loads(self._text).items()}
+        return {path: (Identity(*identity), digest) for path, (identity, digest) in json.loads(self.text).items()}
 
     def __getitem__(self, path: str) -> tuple[Identity, str]:
         self._asked += 1
         if self._asked > self._FEW:
             return self._known[path]
         # A quotation mark after a space begins a text: those within one have a backslash before them.
-        _, key, after = f" {self._text[1:]}".partition(f" {json.dumps(path)}: ")
+        _, key, after = f" {self.text[1:]}".partition(f" {json.dumps(path)}: ")
         if not key:
             raise KeyError(path)
         (identity, digest), _ = json.JSONDecoder().raw_decode(after)
@@ -221,8 +221,9 @@ class ReceiptStore:
     def save_unit(self, receipt: UnitReceipt) -> None:
         """Write a unit's receipt in place of any earlier one."""
         data = {**receipt._asdict(), "moment": receipt.moment}
-        inputs = json.dumps(dict(data.pop("inputs")))
-        self._save("unit." + file_name(receipt.unit), data, inputs)
+        inputs = data.pop("inputs")
+        text = inputs.text if isinstance(inputs, _KeptInputs) else json.dumps(dict(inputs))
+        self._save("unit." + file_name(receipt.unit), data, text)
 
     def save_link(self, receipt: LinkReceipt) -> None:
         """Write the link receipt in place of any earlier one."""
