@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -265,3 +266,35 @@ def _until_free(state: Path) -> None:
         except UserError:
             time.sleep(0.02)
     lock.release()
+
+
+def test_whoever_takes_it_knows_whether_another_had_it_since_a_look(state: Path) -> None:
+    lock = BuildLock(state)
+    nobody = lock.note()
+    lock.acquire(wait=False)
+    assert nobody is None
+    assert lock.found is None
+    lock.release()
+    looked = lock.note()
+    lock.acquire(wait=False)
+    assert lock.found == looked, "this one's own look, and nobody since"
+    lock.release()
+    looked = lock.note()
+    time.sleep(0.02)  # a build takes longer than the clock's tick
+    assert free(state)
+    lock.acquire(wait=False)
+    assert lock.found != looked
+    lock.release()
+
+
+def test_a_folder_without_locks_is_told(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(lock_module.fcntl, "flock", none_left)
+    lock = BuildLock(state)
+    descriptors = os.listdir("/proc/self/fd")
+    with pytest.raises(UserError, match="cannot be locked: No locks available"):
+        lock.acquire(wait=False)
+    assert not lock.held
+    assert os.listdir("/proc/self/fd") == descriptors

@@ -49,6 +49,6 @@ def test_an_input_that_is_written_before_it_is_read_for_the_receipt_moved(make_t
     assert header.stat().st_size == stat.st_size
     os.utime(header, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     write_unit_receipts(before, after, ReceiptStore(make_tree.build_dir), {}, result)
-    assert result.moved == dict.fromkeys(FOUR_UNITS, [str(header.resolve())])
+    assert result.moved == {name: [str(header.resolve())] for name in FOUR_UNITS}
     assert _receipt(make_tree, "fmha_sm80").moved == (str(header.resolve()),)
     assert make_tree.unit_files()["fmha_sm80"]["verdict"] != "fresh"

@@ -165,16 +165,18 @@ def test_38_a_second_run_says_who_holds_the_build_directory_and_waits_if_asked(m
     first = make_tree.start("rebuild_fmha", env=slow_command(make_tree, tmp_path))
     try:
         wait_for((tmp_path / "pid").exists)
-        told = make_tree.doit("rebuild_fmha")
-        assert told.status == 1
-        assert f"doit (process {first.pid}) holds it since" in told.text
-        assert "wait=1" in told.text
+        refused = make_tree.doit("rebuild_fmha")
+        assert refused.status == 1
+        assert f"doit (process {first.pid}) holds it since" in refused.text
+        assert "wait=1" in refused.text
         second = make_tree.start("rebuild_fmha", "wait=1")
         (tmp_path / "go").touch()
         assert first.wait(120) == 0
         assert second.wait(120) == 0
         assert second.stdout is not None
-        assert "waiting: doit (process" in second.stdout.read()
+        told = second.stdout.read()
+        assert "waiting: doit (process" in told
+        assert "touched" not in told, "what it saw before the wait counts no more"
     finally:
         end(first)
     assert make_tree.verdict() == "fresh"
