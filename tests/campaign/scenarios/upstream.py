@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from tests.campaign.cells import host
 from tests.campaign.scenario import scenario
 from tests.campaign.world import World
 
@@ -165,3 +166,34 @@ def edited_while_generating(w: World) -> None:
         w.wait_for_process("sleep 3", "generate.pause")
         w.edit_upstream(source, "generated_schema")
     _look_and_update_twice(w)
+
+
+def _written_without_a_name(w: World) -> Path:
+    """A header that a command of the build writes, of which no build file says so, as those of other projects are."""
+    source = w.write(w.place.root / "cmake" / "schema.h", "generated_schema")
+    w.in_cmake('file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/found")\n'
+               'add_custom_target(schema COMMAND ${CMAKE_COMMAND} -E copy_if_different\n'
+               '  "${PROJECT_SOURCE_DIR}/schema.h" "${PROJECT_BINARY_DIR}/found/schema.h")')
+    w.on_each_target("add_dependencies(${target} schema)")
+    w.include('#include "found/schema.h"')
+    w.reconfigure()
+    w.adopt()
+    return source
+
+
+@scenario("what a command copies to a header that no build file names changes", undecidable=host,
+          reason="which file such a command reads is not known, so only a build tells whether the header is current: "
+                 "every update builds and is fresh, a look without a build is unproven")
+def unnamed(w: World) -> None:
+    source = _written_without_a_name(w)
+    w.edit_upstream(source, "generated_schema")
+    _look_and_update_twice(w)
+
+
+@scenario("CMake is set never to run by itself in a build", undecidable=host,
+          reason="with CMAKE_SUPPRESS_REGENERATION the build files do not list what CMake read, so nothing tells "
+                 "whether they are current: unproven, with the command that ends it")
+def never_configured_by_itself(w: World) -> None:
+    w.reconfigure("CMAKE_SUPPRESS_REGENERATION=ON")
+    w.look()
+    w.update()
