@@ -14,7 +14,7 @@ from tasks.builder.launcher import Launchers, launchers_of
 from tasks.builder.lock import BuildLock
 from tasks.checkout.locate import Location
 from tasks.evidence.receipts import ReceiptStore
-from tasks.evidence.snapshot import Observer
+from tasks.evidence.snapshot import Observer, identity_of
 from tasks.guarded_build import (
     BeforeBuild,
     BuildResult,
@@ -154,9 +154,9 @@ class _Build:
             self._survey, self.result.moved, self.result.rewritten = after, {}, []
             before = BeforeBuild(after, self._store)
             after = self._round(before)
+        self._note_code(after, self.result.recompiled)
         if self.result.status == 0:
             after = self._link(before, after)
-        self._note_code(after)
         return after
 
     def _begin_again(self, before: BeforeBuild, after: Survey) -> bool:
@@ -181,9 +181,9 @@ class _Build:
                 self._force(after.units[name])
         return True
 
-    def _note_code(self, after: Survey) -> None:
-        """What the recompiles changed, beside the objects before this build."""
-        receipts = {name: self._store.unit(name) for name in self.result.recompiled}
+    def _note_code(self, after: Survey, names: Iterable[str]) -> None:
+        """What the recompiles changed, beside the objects before them: the link is held against that."""
+        receipts = {name: self._store.unit(name) for name in names}
         record_unit_code(after, self._state, {name: receipt.object_digest for name, receipt in receipts.items()
                                               if receipt is not None and not receipt.withdrawn})
 
@@ -279,6 +279,8 @@ class _Build:
         finally:
             self._aside.restore()
             after = self._look_again(between)
+        self._note_code(after, [name for name, unit in after.units.items()
+                                if identity_of(unit.facts.object) != between.outputs.get(unit.facts.object)])
         if self.result.status == 0:
             write_link_receipt(before, after, self._store)
         return after
