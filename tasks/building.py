@@ -260,7 +260,8 @@ class _Build:
     def _begins(self, session: int) -> None:
         self._lock.runs(session)
         self._listener.begins(session)
-        # While the build runs: what looks at its objects.
+        # While the build runs: what looks at its objects. No signal comes in here: one that interrupts an import can
+        # end the interpreter by itself, though the interrupt is handled (CPython, where a module runs `exec`).
         import tasks.binary.fingerprint  # noqa: F401
 
     def _link(self, before: BeforeBuild, after: Survey) -> Survey:

@@ -168,10 +168,10 @@ def run_build(words: Sequence[str], cwd: Path, environ: Mapping[str, str], log: 
         try:
             with _signals_held_back() as held_back:
                 process = _start(words, cwd, environ, keep)
+                if on_start is not None:
+                    on_start(process.pid)
             if held_back:
                 raise KeyboardInterrupt
-            if on_start is not None:
-                on_start(process.pid)
             _pump(process, file, on_line)
             status = process.wait()
         except BaseException:
