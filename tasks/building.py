@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tasks.builder.aside import Aside
 from tasks.builder.command import assemble, default_jobs, shown
@@ -14,7 +14,7 @@ from tasks.builder.launcher import Launchers, launchers_of
 from tasks.builder.lock import BuildLock
 from tasks.checkout.locate import Location
 from tasks.evidence.receipts import ReceiptStore
-from tasks.evidence.snapshot import Observer, identity_of
+from tasks.evidence.snapshot import Observer
 from tasks.guarded_build import (
     BeforeBuild,
     BuildResult,
@@ -89,6 +89,8 @@ class _Build:
         self._commands = commands_for(survey, targets)
         # Digests of every object that nvcc made of a unit and that is no more: whoever kept one can put it back.
         self._former = {name: {digest} for name, digest in former.items()}
+        # What was noted of the units' code before this build.
+        self._former_code: dict[str, Mapping[str, Any]] = {}
         self.result = BuildResult()
 
     def run(self, forced: Sequence[str]) -> BuildResult:
@@ -154,7 +156,7 @@ class _Build:
             self._survey, self.result.moved, self.result.rewritten = after, {}, []
             before = BeforeBuild(after, self._store)
             after = self._round(before)
-        self._note_code(after, self.result.recompiled)
+        self._note_code(after)
         if self.result.status == 0:
             after = self._link(before, after)
         return after
@@ -181,11 +183,12 @@ class _Build:
                 self._force(after.units[name])
         return True
 
-    def _note_code(self, after: Survey, names: Iterable[str]) -> None:
-        """What the recompiles changed, beside the objects before them: the link is held against that."""
-        receipts = {name: self._store.unit(name) for name in names}
-        record_unit_code(after, self._state, {name: receipt.object_digest for name, receipt in receipts.items()
-                                              if receipt is not None and not receipt.withdrawn})
+    def _note_code(self, after: Survey) -> None:
+        """What the recompiles changed, beside the objects before this build: the link is held against that."""
+        receipts = {name: self._store.unit(name) for name in self.result.recompiled}
+        objects = {name: receipt.object_digest for name, receipt in receipts.items()
+                   if receipt is not None and not receipt.withdrawn}
+        record_unit_code(after, self._state, objects, self._former_code)
 
     def _to_repeat(self, after: Survey, judged: Judged) -> list[str]:
         """Units of which the build itself changed an input: what their objects hold is not known, or is old.
@@ -280,8 +283,7 @@ class _Build:
         finally:
             self._aside.restore()
             after = self._look_again(between)
-        self._note_code(after, [name for name, unit in after.units.items()
-                                if identity_of(unit.facts.object) != between.outputs.get(unit.facts.object)])
+        self._note_code(after)
         if self.result.status == 0:
             write_link_receipt(before, after, self._store)
         return after

@@ -246,12 +246,12 @@ def write_unit_receipts(before: BeforeBuild, after: Survey, store: ReceiptStore,
         if moved:
             known = store.unit(name)
             proved = result.proved.setdefault(name, known)
-            is_as_proved = again is not None and judge_unit(again.facts, proved, ended).verdict == "fresh"
-            if not is_as_proved:
+            # These very bytes were compiled before, from inputs that are known: proof again where those are there.
+            proof = proved if proved is not None and _is_proof_of(proved, digest) else None
+            if again is None or judge_unit(again.facts, proof, ended).verdict != "fresh":
                 _note_moved(name, moved, known, result)
-            if proved is not None and (is_as_proved or _is_proof_of(proved, digest)):
-                # These very bytes were compiled from other inputs before: proof again where those are put back.
-                store.save_unit(proved)
+            if proof is not None:
+                store.save_unit(proof)
                 continue
         if unit.line.language == "CUDA" and result.same_bytes != "compiled" and digest in (
                 before.digests.get(unit.facts.object), *former.get(name, ())):

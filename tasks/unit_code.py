@@ -53,8 +53,13 @@ def _load(path: Path) -> Mapping[str, Any]:
     return data if isinstance(data, dict) and data.get("format") == _FORMAT else {}
 
 
-def record_unit_code(survey: Survey, state: Path, objects: Mapping[str, str]) -> None:
-    """Keep the fingerprints of objects that were just recompiled. `objects` maps units to the SHA-256 of theirs."""
+def record_unit_code(survey: Survey, state: Path, objects: Mapping[str, str],
+                     former: dict[str, Mapping[str, Any]]) -> None:
+    """Keep the fingerprints of objects that were just recompiled. `objects` maps units to the SHA-256 of theirs.
+
+    `former` is filled with the notes that each is compared with: given again, an object that one build compiles twice
+    stands beside the one from before that build.
+    """
     from tasks.binary.fatbin import BadFatbin
     from tasks.binary.fingerprint import fingerprint
 
@@ -63,6 +68,7 @@ def record_unit_code(survey: Survey, state: Path, objects: Mapping[str, str]) ->
         if unit is None:
             continue
         path = _file(state, name)
+        old = former.setdefault(name, _load(path))
         try:
             now = fingerprint(Path(unit.facts.object))
         except (BadFatbin, OSError):
@@ -70,7 +76,7 @@ def record_unit_code(survey: Survey, state: Path, objects: Mapping[str, str]) ->
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps({"format": _FORMAT, "object": digest, "now": now.to_json(),
-                                           **_against(_load(path), now)}))
+                                           **_against(old, now)}))
 
 
 def _against(old: Mapping[str, Any], now: Fingerprint) -> dict[str, Any]:

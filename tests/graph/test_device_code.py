@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,6 +124,25 @@ def test_an_old_object_that_a_script_puts_back_in_the_repeat_round_is_noticed(
     assert "compiling the units that see them once more" in done.text
     assert "put an old object there" in done.text
     assert plain.verdict() != "fresh"
+
+
+def test_an_old_provider_in_place_of_the_repeated_link_is_noticed_though_that_compiled_the_unit_again(
+        plain: Tree, tmp_path: Path) -> None:
+    """What the second compile is held against is the object before the build, not that of the first."""
+    source, provider, saved = plain.root / FMHA / "fmha_sm80.cu", plain.build_dir / PROVIDER, tmp_path / "old.so"
+    shutil.copy(provider, saved)
+    text, ahead = source.read_text(), time.time() + 10_000
+    source.write_text(f"{text}\n__global__ void more(float* out) {{ *out = 7.0f; }}\n")
+    os.utime(source, (ahead, ahead))
+    os.utime(provider, (ahead, ahead))
+    env = wrapper(plain, f"""build "$@"
+        if [ -e "{tmp_path}/second" ]; then cp "{saved}" "{provider}"; else touch "{tmp_path}/second"; fi""")
+    done = plain.doit("verify", "force=remove", env=env)
+    source.write_text(text)
+    assert done.out.count("Building CUDA object fmha_sm80.cu.o") == 2, done.text
+    assert "linked again" in done.out, done.text
+    assert done.status == 1, done.text
+    assert "its device code from before the last recompile lies in the provider" in done.text
 
 
 def test_an_edited_comment_is_recompiled_and_no_machine_code_changed(plain: Tree) -> None:

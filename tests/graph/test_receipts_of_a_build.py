@@ -9,7 +9,7 @@ from tasks.evidence.receipts import ReceiptStore, UnitReceipt
 from tasks.guarded_build import BeforeBuild, BuildResult, write_unit_receipts
 from tasks.settings import load
 from tasks.survey import Survey, read_survey
-from tests.support import FOUR_UNITS, Tree
+from tests.support import FMHA, FOUR_UNITS, Tree
 
 
 def _look(tree: Tree) -> Survey:
@@ -26,7 +26,7 @@ def _compile(tree: Tree) -> tuple[BeforeBuild, Survey, BuildResult]:
     """A compile from an edited header that no receipt knows, by hand, up to the look after it."""
     tree.edit()
     for name in FOUR_UNITS:
-        os.utime(tree.root / "onnxruntime/contrib_ops/cuda/bert/cutlass_fmha" / f"{name}.cu")
+        os.utime(tree.root / FMHA / f"{name}.cu")
     before = BeforeBuild(_look(tree), ReceiptStore(tree.build_dir))
     assert tree.make("onnxruntime_providers_cuda").status == 0
     return before, _look(tree), BuildResult(complete=True)
